@@ -120,7 +120,7 @@ def test_the_gradient_is_that_of_the_compiled_engine(client, monkeypatch, what):
     in_floats = there.prepared(np.float32).gradient(*place(near))
     assert_close(in_floats, near.prepared(np.float64).gradient(*place(near)), 1e-4)
     rounded = in_floats.value != there.prepared(np.float64).gradient(*place(near)).value
-    assert rounded == (what == "ranking")  # in floats where one machine has them so
+    assert rounded == (what in ("ranking", "choices"))  # in floats where one machine has them so
     for prior in (
         there.reader.prior(there, FEW, 0.02)._replace(totals=there.reader.totals),
         there.reader.prior(there, FEW, 0.02, 1),
@@ -165,12 +165,14 @@ def test_short_fits_are_those_of_the_compiled_engine(client, what):
 
     Chains begin at the same places with the same random numbers. What differs is rounding, 1e-14 of a gradient, which
     some fifty steps of short trajectories make 1e-10 or so of a position: 1e-6 is far above that, and far below what
-    any other trajectory would give. Predictions differ by no more.
+    any other trajectory would give. Predictions differ by no more. Chains of choices use float32, where rounding is
+    1e-7 of a gradient: 1e-6 or so of a position.
     """
     near, there = (fitted(*MODELS[what], {"groups": WHO}, engine=engine) for engine in ("numba", "dask"))
-    np.testing.assert_allclose(there.trace_, near.trace_, rtol=1e-6)
+    tolerance = 1e-4 if what == "choices" else 1e-6
+    np.testing.assert_allclose(there.trace_, near.trace_, rtol=tolerance)
     here = MODELS[what][1][0]
-    np.testing.assert_allclose(there.predict_proba(here), near.predict_proba(here), atol=1e-6)
+    np.testing.assert_allclose(there.predict_proba(here), near.predict_proba(here), atol=tolerance)
 
 
 @pytest.mark.brief("choices")

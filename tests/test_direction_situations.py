@@ -128,8 +128,8 @@ def test_compiled_densities_agree():
     value = density_of(rows, prior, 2)(q, expected)
     for packed, compiled, tolerance in (
         (rows.covariates, entry_density, 1e-9),
-        (rows.ranked(np.float64), ranking_density, 1e-9),
-        (rows.ranked(np.float32), float_ranking_density, 1e-3),
+        (rows.in_lanes(np.float64), ranking_density, 1e-9),
+        (rows.in_lanes(np.float32), float_ranking_density, 1e-3),
     ):
         assert compiled(q, gradient, make_density(packed, prior, 2)) == pytest.approx(value, abs=tolerance)
         np.testing.assert_allclose(gradient, expected, atol=tolerance)

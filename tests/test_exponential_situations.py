@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from conftest import class_gradient, class_situations, situation_rows
-from plackett.engines import exponential_rankings, exponential_situations
+from plackett.data.observations import Situations
+from plackett.engines import exponential_choices, exponential_rankings, exponential_situations
 from plackett.model.race import Slopes, Weights
-from plackett.responses import Choice, make_response
+from plackett.responses import Choice, Outcomes, make_response
 from test_situations import ENGINES, OWN, RESPONSES, SHARED, problem
 
 M, D = 4, 3
@@ -62,13 +63,13 @@ def test_compiled_equals_reference(name, kind, monkeypatch):
         assert_same_slopes(exponential_situations.gradient(rows.covariates, beta, log_weights), expected)
         assert_same_slopes(rows.gradient(beta, log_weights), expected)
     assert len(rows.covariates.blocks) == len(rows.covariates.tile_row) > 50
-    assert (rows.ranked(np.float64) is not None) == (kind == SHARED and name in ("choice", "ranking"))
+    assert (rows.in_lanes(np.float64) is not None) == (kind == SHARED and name in ("choice", "ranking"))
 
 
 def ranked(dtype, name="ranking", **settings):
     """Of rows in lanes: what a chain computes, β, ln λ, and the same by entries."""
     rows, _, _, beta, log_weights = directions(name, SHARED, **settings)
-    packed = rows.ranked(dtype)
+    packed = rows.in_lanes(dtype)
     doubles, floats = exponential_rankings.log_likelihood, exponential_rankings.log_likelihood_in_floats
     scratch = exponential_rankings.make_scratch(packed, M, D, len(log_weights))
     value = (doubles if dtype == np.float64 else floats)(packed, 0, len(packed.values), beta, log_weights, scratch)
@@ -84,6 +85,56 @@ def test_rows_in_lanes_equal_entries(name, n):
     assert abs(found.value - expected.value) < 3e-6 * n
     for slope, other in ((found.directions, expected.directions), (found.log_weights, expected.log_weights)):
         assert np.abs(slope - other).max() < 1e-5 * np.sqrt(n) + 1e-5 * np.abs(other).max()
+
+
+def shared_choices(n, engine="numba", rows_of=None, largest=5):
+    """Choices of all sizes whose alternatives share the weights, some situations without copies; β and ln λ."""
+    rng = np.random.default_rng(n)
+    sizes = rng.integers(1, largest + 1, size=n)
+    row = np.arange(sizes.sum()) if rows_of is None else rng.integers(rows_of, size=sizes.sum())
+    outcomes = Outcomes.choices(sizes, rng.integers(0, 4, size=n).astype(float))
+    situations = Situations(outcomes, np.zeros(len(row), dtype=np.int64), row)
+    X = rng.normal(size=(row.max() + 1, D))
+    return situation_rows(engine, X, situations, Choice(), 1), rng.normal(size=(M + 1, D)), rng.normal(size=(1, M + 1))
+
+
+def slopes_in_lanes(rows, beta, log_weights, dtype):
+    """What a chain computes."""
+    packed, module = rows.in_lanes(dtype), exponential_choices
+    scratch = module.make_scratch(packed, len(beta), D, 1)
+    kernel = module.log_likelihood if dtype == np.float64 else module.log_likelihood_in_floats
+    value = kernel(packed, 0, len(packed.weight), np.ascontiguousarray(beta), log_weights, scratch)
+    return Slopes(value, scratch.directions, scratch.log_weights)
+
+
+@pytest.mark.parametrize(("n", "largest"), [(1, 1), (1, 5), (15, 5), (16, 40), (33, 2), (400, 5), (9000, 3)])
+def test_choices_with_shared_weights_lie_in_lanes(n, largest):
+    """Situations of all sizes, some of them in the same panel, with scores near and far from one another."""
+    expected = shared_choices(n, "numpy", largest=largest)
+    rows, beta, log_weights = shared_choices(n, largest=largest)
+    for factor, dtype in ((1.0, np.float64), (10.0, np.float64), (1.0, np.float32), (3.0, np.float32)):
+        reference = expected[0].gradient(factor * beta, log_weights)
+        found = slopes_in_lanes(rows, factor * beta, log_weights, dtype)
+        if dtype == np.float32:
+            assert abs(found.value - reference.value) < 1e-5 * factor * n
+            for slope, other in ((found.directions, reference.directions), (found.log_weights, reference.log_weights)):
+                assert np.abs(slope - other).max() < 1e-5 * factor * (np.sqrt(n) + np.abs(other).max())
+            continue
+        by_entries = exponential_situations.gradient(rows.covariates, factor * beta, log_weights)
+        for slopes in (found, by_entries, rows.gradient(factor * beta, log_weights)):
+            assert_same_slopes(slopes, reference, tolerance=1e-9)
+
+
+def test_choices_may_share_rows():
+    expected, rows = (shared_choices(50, engine, rows_of=7) for engine in ENGINES)
+    assert_same_slopes(rows[0].gradient(*rows[1:]), expected[0].gradient(*expected[1:]))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_far_scores_of_shared_choices_stay_finite(dtype):
+    rows, beta, log_weights = shared_choices(60)
+    found = slopes_in_lanes(rows, 1e3 * beta, log_weights, dtype)
+    assert np.isfinite(found.value) and np.isfinite(found.directions).all() and np.isfinite(found.log_weights).all()
 
 
 def test_an_item_twice_or_a_row_of_two_is_no_ranking_of_rows():
@@ -115,22 +166,28 @@ def test_far_scores_stay_finite(name, engine):
     assert np.isfinite(found.value) and np.isfinite(found.directions).all() and np.isfinite(found.log_weights).all()
 
 
-@pytest.mark.parametrize("kind", [SHARED, OWN])
+@pytest.mark.parametrize("kind", [SHARED, OWN, "shared weights"])
 def test_number_of_threads_changes_nothing(kind, monkeypatch):
-    module = exponential_rankings if kind == SHARED else exponential_situations
-    if kind == OWN:
+    if kind == "shared weights":
+        module, (rows, beta, log_weights) = exponential_choices, shared_choices(20_000)
+    elif kind == SHARED:
+        module, (rows, _, _, beta, log_weights) = exponential_rankings, directions("ranking", kind, T=20_000)
+    else:
+        module = exponential_situations
         monkeypatch.setattr(module, "BLOCK", 1 << 10)
-    rows, _, _, beta, log_weights = directions("ranking", kind, T=20_000 if kind == SHARED else 8000)
+        rows, _, _, beta, log_weights = directions("ranking", kind, T=8000)
     found = []
     for n_threads in (1, 2, 7):
         monkeypatch.setattr(module, "cores", lambda n_threads=n_threads: n_threads)
         monkeypatch.setattr(module, "LARGE", 1 << 60 if n_threads == 1 else 1)
         found.append(rows.gradient(beta, log_weights))
-    packed = rows.ranked(np.float64) if kind == SHARED else rows.covariates
-    assert module.is_large(packed, M)
-    scratch = module.make_scratch(packed, M, D, len(log_weights))  # as a chain runs it, all blocks in a row
-    end = len(packed.values) if kind == SHARED else len(packed.blocks) - 1
-    value = module.log_likelihood(packed, 0, end, beta, log_weights, scratch)
+    packed = rows.covariates if kind == OWN else rows.in_lanes(np.float64)
+    assert module.is_large(packed, len(beta))
+    scratch = module.make_scratch(packed, *beta.shape, len(log_weights))  # as a chain runs it, all blocks in a row
+    end = {SHARED: lambda: len(packed.values), OWN: lambda: len(packed.blocks) - 1}.get(
+        kind, lambda: len(packed.weight)
+    )
+    value = module.log_likelihood(packed, 0, end(), beta, log_weights, scratch)
     found.append(Slopes(value, scratch.directions, scratch.log_weights))
     for other in found[1:]:
         assert other.value == found[0].value

@@ -23,6 +23,7 @@ A, D, N = 3, 2, 6  # entries of a situation, columns, situations
 START = np.arange(N + 1) * A
 BATCHES = 40
 ITEMS, ATTRIBUTES = "items that persons with covariates rank", "alternatives with attributes"
+SHARED = "alternatives with attributes and shared weights"
 LEARNED = LearnedDirections(components=2, own_shape=0.5, covariate_spread=0.5)
 
 
@@ -32,8 +33,9 @@ def setting(kind):
     if kind == ITEMS:
         prior = LEARNED.prior(A, D, 0.2)._replace(totals=True)  # as chains over items have it
         return rng.normal(size=(N, D)), np.tile(np.arange(A), N), np.repeat(np.arange(N), A), prior
-    prior = LEARNED.prior(1, D, 0.2)._replace(shape=np.full((2, 2), 0.5))  # two groups, one owner
-    return rng.normal(size=(N * A, D)), rng.integers(2, size=N * A), np.arange(N * A), prior
+    K = 1 if kind == SHARED else 2
+    prior = LEARNED.prior(1, D, 0.2)._replace(shape=np.full((K, 2), 0.5))  # one owner
+    return rng.normal(size=(N * A, D)), rng.integers(K, size=N * A), np.arange(N * A), prior
 
 
 def from_prior(prior, rng, n):
@@ -93,7 +95,7 @@ def fresh(position):
 
 def packed_of(rows, dtype=np.float64):
     """As a chain has them: in lanes where everyone has a row of their own, else by entries."""
-    packed = rows.ranked(dtype)
+    packed = rows.in_lanes(dtype)
     return rows.covariates if packed is None else packed
 
 
@@ -129,8 +131,9 @@ def test_the_walk_keeps_the_joint_distribution(kind, name):
     assert np.abs(z_scores(kind, name)).max() < 4.5
 
 
-def test_the_walk_in_floats_keeps_the_joint_distribution():
-    assert np.abs(z_scores(ITEMS, "ranking", dtype=np.float32)).max() < 4.5
+@pytest.mark.parametrize(("kind", "name"), [(ITEMS, "ranking"), (SHARED, "choice")])
+def test_the_walk_in_floats_keeps_the_joint_distribution(kind, name):
+    assert np.abs(z_scores(kind, name, dtype=np.float32)).max() < 4.5
 
 
 @pytest.mark.slow

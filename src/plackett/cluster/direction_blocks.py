@@ -18,12 +18,11 @@ from plackett.cluster.held import threads_here
 from plackett.cluster.observed import Observed, folds_of
 from plackett.cluster.storage import Block
 from plackett.data.observations import Observations
-from plackett.engines import exponential_rankings, exponential_situations
 from plackett.engines.base import Gradient
 from plackett.engines.cupy_directions import bring_covariates
 from plackett.engines.cupy_situations import CupySituations, known
 from plackett.engines.exponential import ExponentialRows
-from plackett.engines.numba import CompiledSituations
+from plackett.engines.numba import CompiledSituations, passes_over
 from plackett.engines.situations import NumpySituations
 from plackett.features.standardise import Scaling
 from plackett.model.race import Array, Slopes
@@ -48,17 +47,15 @@ class PackedSituations:
 
     def __init__(self, Z: Array, seen: Observations, dtype: npt.DTypeLike, n_threads: int):
         rows, self.n_threads = CompiledSituations(Z, seen), n_threads
-        found: Any = rows.ranked(dtype)
-        found = rows.covariates if found is None else found
-        self.packed = NumpySituations(Z, seen) if found is None else found
+        packed = rows.in_lanes(dtype)
+        packed = rows.covariates if packed is None else packed
+        self.packed: Any = NumpySituations(Z, seen) if packed is None else packed
 
     def gradient(self, beta: Array, log_weights: Array) -> Slopes:
         """Return ln p(Y|β, λ) and its gradient."""
-        if isinstance(self.packed, exponential_rankings.RankedRows):
-            return exponential_rankings.gradient(self.packed, beta, log_weights, self.n_threads)
-        if isinstance(self.packed, exponential_situations.SituationCovariates):
-            return exponential_situations.gradient(self.packed, beta, log_weights, self.n_threads)
-        found: Slopes = self.packed.gradient(beta, log_weights)
+        if isinstance(self.packed, NumpySituations):
+            return self.packed.gradient(beta, log_weights)
+        found: Slopes = passes_over(self.packed).gradient(self.packed, beta, log_weights, self.n_threads)
         return found
 
     def packed_for(self, n_components: int, dtype: npt.DTypeLike) -> None:

@@ -17,6 +17,7 @@ from plackett.directions.positions import PLACE, Place, add_prior, make_place, u
 from plackett.directions.prior import PRIOR, Prior
 from plackett.directions.totals import TOTALS, Totals, make_totals, share_out, take_back
 from plackett.engines import exponential as classes
+from plackett.engines import exponential_choices as choices
 from plackett.engines import exponential_rankings as rankings
 from plackett.engines import exponential_situations as entries
 from plackett.engines.base import Gradient, ParametricGradient
@@ -109,6 +110,17 @@ def class_density(q, gradient, density):
     return end(q, gradient, density, value)
 
 
+@apart(REAL(REALS, REALS, record_of(choices.FLOAT_PANELS, choices.FLOAT_SCRATCH)))
+def choice_density(q, gradient, density):
+    """Log-posterior for choices with shared weights."""
+    packed, place, totals = density.packed, density.place, density.totals
+    begin(q, density)
+    value = choices.log_likelihood_in_floats(
+        packed, 0, len(packed.weight), place.beta, totals.log_weights, density.scratch
+    )
+    return end(q, gradient, density, value)
+
+
 @apart(REAL(REALS, REALS, record_of(entries.COVARIATES, entries.SCRATCH)))
 def entry_density(q, gradient, density):
     """Log-posterior for situations whose entries have their own rows."""
@@ -164,7 +176,7 @@ def walking(log_density: Callable[..., float]) -> Any:
     return walk_on
 
 
-class_walk, entry_walk = walking(class_density), walking(entry_density)
+class_walk, choice_walk, entry_walk = walking(class_density), walking(choice_density), walking(entry_density)
 ranking_walk, float_ranking_walk = walking(ranking_density), walking(float_ranking_density)
 
 
@@ -182,6 +194,7 @@ def kind_of(packed: Any) -> Any:
     """Return the module of the packed rows."""
     kinds: dict[type, Any] = {
         classes.ClassCovariates: classes,
+        choices.PackedChoices: choices,
         entries.SituationCovariates: entries,
         rankings.RankedRows: rankings,
     }
@@ -194,7 +207,7 @@ def walk_on(density: CompiledDensity, *how: Any) -> None:
     if kind is rankings:
         walk = float_ranking_walk if density.packed.values.dtype == np.float32 else ranking_walk
     else:
-        walk = class_walk if kind is classes else entry_walk
+        walk = {classes: class_walk, choices: choice_walk, entries: entry_walk}[kind]
     walk(density, *how)
 
 

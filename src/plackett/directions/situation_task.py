@@ -25,6 +25,7 @@ from plackett.directions.settings import LearnedDirections
 from plackett.directions.starts import situation_starts
 from plackett.directions.task import Numbers, Reader, Task
 from plackett.engines.base import Gradient
+from plackett.engines.exponential_choices import has_shared_weights
 from plackett.engines.nested import NestedChoices
 from plackett.engines.situations import canonical
 from plackett.inference.driver import Source
@@ -105,8 +106,9 @@ class SituationReader(Reader):
         return NestedChoices.of(task.Z, task.seen, self.nests, self.nest)
 
     def precision(self, task: Task) -> npt.DTypeLike:
-        """Return float32 if there are many situations."""
-        return np.float32 if len(task.seen) >= FLOATS else np.float64
+        """Return float32 for choices with shared weights, and if there are many situations."""
+        shared = has_shared_weights(task.seen.n_groups, task.seen.response)
+        return np.float32 if shared or len(task.seen) >= FLOATS else np.float64
 
     def prior(
         self, task: Task, settings: LearnedDirections, shape: float, components: int | None = None, few: bool = False

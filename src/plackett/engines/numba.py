@@ -15,7 +15,7 @@ from scipy import sparse
 from plackett.capabilities import Offers
 from plackett.compute.pieces import cores
 from plackett.data.observations import Observations, Situations
-from plackett.engines import entries, exponential_rankings, exponential_situations
+from plackett.engines import entries, exponential_choices, exponential_rankings, exponential_situations
 from plackett.engines import sparse as sparse_rows
 from plackett.engines.alike_orders import likelihood_of_orders
 from plackett.engines.base import ClassRows, Features, Likelihood, Places, Rows, canonical_order, check_counts
@@ -251,38 +251,35 @@ class CompiledSituations(NumpySituations):
         """Features packed as covariates x of exp(x·β); None if a compiled pass does not know the response."""
         return exponential_situations.pack(self.features.astype(np.float64), *self.situations, self.response)
 
-    def ranked(self, dtype: npt.DTypeLike) -> exponential_rankings.RankedRows | None:
-        """Return the packed form for situations with their own rows; None for others."""
+    def in_lanes(self, dtype: npt.DTypeLike) -> tuple[Any, ...] | None:
+        """Return the packed form for choices with shared weights, or for rankings with their own rows; else None."""
         outcomes, group, row = self.situations
-        if not exponential_rankings.ranks_items(outcomes, group, row, self.n_groups, self.response):
-            return None
-        return exponential_rankings.pack(self.features, outcomes, group, self.n_groups, self.response, dtype)
+        if exponential_choices.has_shared_weights(self.n_groups, self.response):
+            return exponential_choices.pack(self.features, outcomes, row, dtype)
+        if exponential_rankings.ranks_items(outcomes, group, row, self.n_groups, self.response):
+            return exponential_rankings.pack(self.features, outcomes, group, self.n_groups, self.response, dtype)
+        return None
 
-    def packed_for(
-        self, n_components: int, dtype: npt.DTypeLike
-    ) -> exponential_rankings.RankedRows | exponential_situations.SituationCovariates | None:
+    def packed_for(self, n_components: int, dtype: npt.DTypeLike) -> tuple[Any, ...] | None:
         """Return the packed form for compiled chains; None for many situations or an external response."""
-        if self.covariates is None:
-            return None
-        packed = self.ranked(dtype)
-        if packed is not None:
-            return None if exponential_rankings.is_large(packed, n_components) else packed
-        return None if exponential_situations.is_large(self.covariates, n_components) else self.covariates
+        packed = self.in_lanes(dtype)
+        packed = self.covariates if packed is None else packed
+        return None if packed is None or passes_over(packed).is_large(packed, n_components) else packed
 
     @cached_property
-    def _ranked(self) -> exponential_rankings.RankedRows | None:
-        return self.ranked(np.float64)
+    def _packed(self) -> tuple[Any, ...] | None:
+        packed = self.in_lanes(np.float64)
+        return self.covariates if packed is None else packed
 
     def gradient(self, beta: Array, log_weights: Array) -> Slopes:
         """Return the log-likelihood for features exp(x·β), and its gradient in β (M, d) and ln λ (K, M).
 
         A response from outside this package uses the reference.
         """
-        if self._ranked is not None:
-            return exponential_rankings.gradient(self._ranked, beta, log_weights)
-        if self.covariates is None:
+        if self._packed is None:
             return super().gradient(beta, log_weights)
-        return exponential_situations.gradient(self.covariates, beta, log_weights)
+        found: Slopes = passes_over(self._packed).gradient(self._packed, beta, log_weights)
+        return found
 
     def walk(self) -> Likelihood | None:
         """Return the likelihood of worths for ties of unknown order, or None."""
@@ -291,6 +288,16 @@ class CompiledSituations(NumpySituations):
     def moves(self) -> CompiledSituations | None:
         """Return self; None without features, where plain sweeps mix, or if the likelihood depends on Λ."""
         return self if self.n_features > 1 and not self.absolute else None
+
+
+def passes_over(packed: tuple[Any, ...]) -> Any:
+    """Return the module with `gradient` and `is_large` of packed situations."""
+    kinds: dict[type, Any] = {
+        exponential_choices.PackedChoices: exponential_choices,
+        exponential_rankings.RankedRows: exponential_rankings,
+        exponential_situations.SituationCovariates: exponential_situations,
+    }
+    return kinds[type(packed)]
 
 
 class NumbaEngine:
