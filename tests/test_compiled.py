@@ -133,6 +133,21 @@ def test_two_processes_compile_what_one_would(tmp_path):
     assert not {"half", "quarter"} & set(here)
 
 
+def test_callees_are_found_in_cells_and_modules(tmp_path):
+    code = package(tmp_path) + (
+        "import kernels\n"
+        "def enclosing(callee):\n"
+        "    @jit\n"
+        "    def outer(x):\n"
+        "        return callee(x) + kernels.quarter(x)\n"
+        "    return outer\n"
+        "found = compiled._callees(enclosing(kernels.unused).py_func)\n"
+        "print(*(kernel.function.__name__ for kernel in found))\n"
+        "compiled.make_together(enclosing(kernels.unused))\n" + MADE
+    )
+    assert run(code, tmp_path / "cache") == "half unused quarter\n['half', 'quarter', 'unused']\n"
+
+
 def test_a_second_process_that_fails_is_done_without(tmp_path):
     code = package(tmp_path) + (
         "side_by_side.ENOUGH, side_by_side.CODE = 1, 'raise SystemExit(1)'\n"

@@ -8,8 +8,9 @@ import functools
 import hashlib
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import llvmlite.binding
@@ -137,24 +138,36 @@ def _callees(function: Callable[..., Any]) -> list[Any]:
     They are found by the names in its code. A missed one, such as one of several signatures, costs only time.
     """
     found: dict[str, Apart] = {}
-    seen: set[int] = set()
-
-    def visit(function: Any) -> None:
-        named = {each.argval for each in dis.get_instructions(function) if each.opname == "LOAD_GLOBAL"}
-        cells = [cell.cell_contents for cell in function.__closure__ or ()]
-        for value in (*cells, *(function.__globals__.get(name) for name in sorted(named))):
-            if id(value) in seen:
-                continue
-            seen.add(id(value))
-            if isinstance(value, Dispatcher):
-                visit(value.py_func)
-            elif variants := getattr(value, "variants", None):
-                visit(value.py_func)
-                if len(variants) == 1 and not variants[0].made:
-                    found[variants[0].symbol] = variants[0]
-
-    visit(function)
+    _look(_named_in(function), found, set())
     return list(found.values())
+
+
+def make_together(*functions: Any) -> None:
+    """Make kernels and what they call by address, with a second process if many are missing."""
+    found: dict[str, Apart] = {}
+    _look(functions, found, set())
+    make_all(list(found.values()))
+
+
+def _look(values: Iterable[Any], found: dict[str, Apart], seen: set[int]) -> None:
+    """Add kernels of one signature that are not made, and their callees before them."""
+    for value in values:
+        variants = getattr(value, "variants", None)
+        if id(value) in seen or not (isinstance(value, Dispatcher) or variants):
+            continue
+        seen.add(id(value))
+        _look(_named_in(value.py_func), found, seen)
+        if variants and len(variants) == 1 and not variants[0].made:
+            found[variants[0].symbol] = variants[0]
+
+
+def _named_in(function: Callable[..., Any]) -> list[Any]:
+    """Return the values of names in a function's code: in its cells, its module, and modules that it names."""
+    named = {each.argval for each in dis.get_instructions(function) if each.opname == "LOAD_GLOBAL"}
+    values = [cell.cell_contents for cell in function.__closure__ or ()]
+    values += [function.__globals__.get(name) for name in sorted(named)]
+    modules = [value for value in values if isinstance(value, ModuleType)]
+    return values + [getattr(module, name, None) for module in modules for name in function.__code__.co_names]
 
 
 def apart(*signatures: Any, allocates: bool = False) -> Callable[..., Any]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
-from plackett.compute.compiled import REAL, REALS, apart, inner, jit, record
+from plackett.compute.compiled import REAL, REALS, apart, inner, jit, make_together, record
 from plackett.directions.positions import PLACE, Place, add_prior, make_place, unpack
 from plackett.directions.prior import PRIOR, Prior
 from plackett.directions.totals import TOTALS, Totals, make_totals, share_out, take_back
@@ -201,14 +201,22 @@ def kind_of(packed: Any) -> Any:
     return kinds[type(packed)]
 
 
+def walk_of(packed: Any) -> Any:
+    """Return the walk on packed rows."""
+    kind = kind_of(packed)
+    if kind is rankings:
+        return float_ranking_walk if packed.values.dtype == np.float32 else ranking_walk
+    return {classes: class_walk, choices: choice_walk, entries: entry_walk}[kind]
+
+
 def walk_on(density: CompiledDensity, *how: Any) -> None:
     """Run iterations of a chain, as `plackett.inference.hmc.walk_on` does."""
-    kind = kind_of(density.packed)
-    if kind is rankings:
-        walk = float_ranking_walk if density.packed.values.dtype == np.float32 else ranking_walk
-    else:
-        walk = {classes: class_walk, choices: choice_walk, entries: entry_walk}[kind]
-    walk(density, *how)
+    walk_of(density.packed)(density, *how)
+
+
+def make_kernels(packed: Any) -> None:
+    """Compile what the walk on packed rows calls, and the pass in float64 for modes, in two processes."""
+    make_together(walk_of(packed), kind_of(packed).log_likelihood)
 
 
 def compiled_walk(rows: Gradient, prior: Prior, n_columns: int, dtype: npt.DTypeLike) -> Callable[..., None] | None:

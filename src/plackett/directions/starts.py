@@ -12,6 +12,7 @@ from sklearn.cluster import kmeans_plusplus
 from plackett.data.observations import Observations, Situations
 from plackett.directions.prior import Prior, inverse_weights, n_owners, parts, reflected, size
 from plackett.engines.base import Gradient
+from plackett.engines.exponential_choices import has_shared_weights
 from plackett.engines.factory import make_engine
 from plackett.model.race import Array, Weights
 
@@ -83,6 +84,9 @@ def situation_starts(
 def worths(seen: Observations, engine: str) -> tuple[Array, Array]:
     """Return ln of the worth of each group without covariates, within bounds, and its wins."""
     outcomes, group, row = seen.all_situations
+    if has_shared_weights(seen.n_groups, seen.response):
+        informative = np.diff(outcomes.start) > 1
+        return np.zeros(1), np.array([outcomes.counts[informative].sum()])
     alike = replace(seen, situations=Situations(outcomes, group, np.zeros_like(row)))
     rows = make_engine(engine).rows(np.ones((1, 1)), alike)
     log_worth = np.zeros((seen.n_groups, 1))

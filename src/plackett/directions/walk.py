@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 
 from plackett.compute.pieces import cores
 from plackett.directions import flights
-from plackett.directions.density import compiled_walk, density_of
+from plackett.directions.density import compiled_walk, density_of, make_kernels
 from plackett.directions.prior import Prior, size
 from plackett.directions.scales import renew_scales
 from plackett.directions.task import Task
@@ -142,4 +142,7 @@ def load_kernels(task: Task, prior: Prior) -> None:
     """Compile kernels by zero iterations in this thread, where Ctrl-C is noticed."""
     D = size(prior, task.n_columns)
     runner = make_sampler(task, prior, 0, 1)
+    packed = runner.rows.packed_for(len(prior.owner), task.precision)
+    if packed is not None:
+        make_kernels(packed)
     runner.advance(Chain(hmc.begin(np.zeros(D)), np.random.default_rng(0)), False, np.empty((0, D)), np.empty(0))
