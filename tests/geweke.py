@@ -28,7 +28,7 @@ from plackett.priors import LogUniform, tabulate
 from plackett.simulate import prior_weights
 
 DEAD = -30.0  # ln λ̄ is cut here in the statistics
-DIRECT = 100_000  # draws from prior and model
+DIRECT, PARTS = 100_000, 10  # draws from prior and model, and parts of them that are in memory in turn
 LANES = 64
 BATCHES = 50
 
@@ -333,20 +333,24 @@ def room_for(n, s):
 
 
 @lru_cache
-def direct_draws(K, shape, copies=1):
-    """A setting and the statistics of draws from its prior and model."""
+def direct_means(K, shape, copies=1):
+    """A setting, and means of the statistics of draws from its prior and model with their squared standard errors."""
     s = setting(K, shape, copies=copies)
-    out = room_for(DIRECT, s)
-    from_the_model(np.random.default_rng(99), s.features, s.lower, s.upper, *out)
-    return s, statistics(s.features, *out)
+    rng, out, sums = np.random.default_rng(99), room_for(DIRECT // PARTS, s), np.zeros((2, 1))
+    for _ in range(PARTS):
+        from_the_model(rng, s.features, s.lower, s.upper, *out)
+        found = statistics(s.features, *out)
+        sums = sums + np.array([found.sum(axis=0), (found**2).sum(axis=0)])
+    mean, square = sums / DIRECT
+    return s, (mean, (square - mean**2) / DIRECT)
 
 
 def compare(direct, chain):
     """|z| of every statistic, with the error of the chain from batch means; 0 where nothing varies."""
-    n = len(chain) // BATCHES * BATCHES
+    (mean, squared_error), n = direct, len(chain) // BATCHES * BATCHES
     means = chain[:n].reshape(BATCHES, -1, chain.shape[1]).mean(axis=1)
-    error = np.sqrt(means.var(axis=0, ddof=1) / BATCHES + direct.var(axis=0) / len(direct))
-    difference = np.abs(means.mean(axis=0) - direct.mean(axis=0))
+    error = np.sqrt(means.var(axis=0, ddof=1) / BATCHES + np.maximum(squared_error, 0.0))
+    difference = np.abs(means.mean(axis=0) - mean)
     return np.divide(difference, error, out=np.zeros_like(error), where=error > 1e-12)
 
 
@@ -358,7 +362,7 @@ def any_move(columns, chain, rng, target, laws, move, tries):
 
 def geweke_move(K, shape, move, step=any_move, n=20_000, repeats=15, plain_every=5, seed=0, copies=1):
     """|z| of every statistic for one move (an index into `schedule.NAMES`), and the part of its runs that moved."""
-    s, direct = direct_draws(K, shape, copies)
+    s, direct = direct_means(K, shape, copies)
     out, rng = room_for(n, s), np.random.default_rng([seed, move])
     model = (rng, s.features, s.columns, s.target, s.laws, s.lower, s.upper)
     rate = from_moves(step, move, repeats, plain_every, *model, *out)
@@ -367,7 +371,7 @@ def geweke_move(K, shape, move, step=any_move, n=20_000, repeats=15, plain_every
 
 def geweke_iterations(K, shape, plan, n=20_000, seed=0, copies=1):
     """|z| of every statistic for the whole iteration under a plan."""
-    s, direct = direct_draws(K, shape, copies)
+    s, direct = direct_means(K, shape, copies)
     out, rng = room_for(n, s), np.random.default_rng(seed)
     model = (rng, s.features, s.columns, s.target, s.laws, s.lower, s.upper)
     from_iterations(iterations, *model, np.asarray(plan), *out)

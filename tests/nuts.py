@@ -1,11 +1,29 @@
-"""An independent sampler of the same posterior: NUTS (nutpie) on θ = ln λ with its own density and gradient."""
+"""An independent sampler of the same posterior: NUTS (nutpie) on θ = ln λ with its own density and gradient.
+
+`worst_difference` compares the means of two samplers.
+"""
 
 import math
 
 import numba
 import numpy as np
 import nutpie
+from arviz_stats.base import array_stats
 from nutpie.compiled_pyfunc import from_pyfunc
+
+AT_A_TIME = 8  # quantities, since the error of a mean takes some Fourier transforms
+
+
+def worst_difference(a, b):
+    """Largest difference of means in Monte-Carlo standard errors; arrays (chain, draw, …)."""
+    a, b = (x.reshape(*x.shape[:2], -1) for x in (a, b))
+    worst = 0.0
+    for first in range(0, a.shape[2], AT_A_TIME):
+        some = [x[:, :, first : first + AT_A_TIME] for x in (a, b)]
+        error = np.hypot(*(array_stats.mcse(x, method="mean", chain_axis=0, draw_axis=1) for x in some))
+        mean, other = (x.mean(axis=(0, 1)) for x in some)
+        worst = max(worst, float((np.abs(mean - other) / error).max()))
+    return worst
 
 
 def nuts_log_weights(W, codes, n_classes, shape, rate=1.0, tail=0.0, draws=1500, tune=1000, chains=4, seed=1):

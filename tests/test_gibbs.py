@@ -12,7 +12,7 @@ from scipy.stats import kstest
 from sklearn.preprocessing import FunctionTransformer
 
 from conftest import class_rows
-from nuts import nuts_log_weights
+from nuts import nuts_log_weights, worst_difference
 from plackett import Gibbs, PlackettLuceClassifier
 from plackett.features import ExpFeatures
 from plackett.inference.driver import Run
@@ -33,12 +33,6 @@ from plackett.simulate import prior_weights, race
 
 KIND = {"chain_axis": 0, "draw_axis": 1}
 NAMES = ("log_weights", "shape", "value")  # of what a sweep leaves
-
-
-def worst_difference(a, b):
-    """Largest difference of means in Monte-Carlo standard errors; arrays (chain, draw, …)."""
-    error = np.hypot(array_stats.mcse(a, method="mean", **KIND), array_stats.mcse(b, method="mean", **KIND))
-    return float((np.abs(a.mean(axis=(0, 1)) - b.mean(axis=(0, 1))) / error).max())
 
 
 @pytest.mark.brief("1.0-iris")

@@ -3,12 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
-from arviz_stats.base import array_stats
 from scipy.stats import binom
 
 from benchmarks.data import load
 from conftest import class_rows
-from nuts import nuts_choice_weights, nuts_log_weights
+from nuts import nuts_choice_weights, nuts_log_weights, worst_difference
 from plackett import ChoiceSets, Gibbs, PlackettLuceChooser, PlackettLuceClassifier
 from plackett.features import ExpFeatures
 from plackett.inference.base import Problem
@@ -20,14 +19,7 @@ from plackett.model.mixture import normalised
 from plackett.priors import Gamma, LogUniform, tabulate
 from plackett.simulate import choices, prior_weights, race
 
-KIND = {"chain_axis": 0, "draw_axis": 1}
 slow = pytest.mark.slow
-
-
-def worst_difference(a, b):
-    """Largest difference of means in Monte-Carlo standard errors; arrays (chain, draw, …)."""
-    error = np.hypot(array_stats.mcse(a, method="mean", **KIND), array_stats.mcse(b, method="mean", **KIND))
-    return float((np.abs(a.mean(axis=(0, 1)) - b.mean(axis=(0, 1))) / error).max())
 
 
 @pytest.mark.long

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.preprocessing import FunctionTransformer
 
 from conftest import class_rows, small_problem
-from nuts import nuts_log_weights
+from nuts import nuts_log_weights, worst_difference
 from plackett import EM, Gibbs, PlackettLuceClassifier, Variational, load, regularization_path
 from plackett.features import ExpFeatures
 from plackett.inference.checkpoint import CheckpointError
@@ -399,12 +399,6 @@ def test_compiled_sweeps_equal_the_readable_ones(iris):
         outcomes.append(out)
     for quick, readable in zip(*outcomes, strict=True):
         np.testing.assert_allclose(quick, readable, rtol=1e-8)
-
-
-def worst_difference(a, b):
-    """Largest difference of means in Monte-Carlo standard errors; arrays (chain, draw, …)."""
-    error = np.hypot(array_stats.mcse(a, method="mean", **KIND), array_stats.mcse(b, method="mean", **KIND))
-    return float((np.abs(a.mean(axis=(0, 1)) - b.mean(axis=(0, 1))) / error).max())
 
 
 @pytest.mark.slow

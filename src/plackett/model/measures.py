@@ -15,7 +15,7 @@ from scipy.stats import rankdata
 
 from plackett.model.race import Array
 
-AT_A_TIME = 1 << 22  # numbers
+AT_A_TIME = 1 << 20  # numbers
 
 
 def split(x: Array) -> Array:
