@@ -214,9 +214,9 @@ def walk_on(density: CompiledDensity, *how: Any) -> None:
     walk_of(density.packed)(density, *how)
 
 
-def make_kernels(packed: Any) -> None:
-    """Compile what the walk on packed rows calls, and the pass in float64 for modes, in two processes."""
-    make_together(walk_of(packed), kind_of(packed).log_likelihood)
+def make_kernels(packed: Any, *others: Any) -> None:
+    """Compile what the walk on packed rows calls, the pass in float64 for modes, and others, in two processes."""
+    make_together(walk_of(packed), kind_of(packed).log_likelihood, *others)
 
 
 def compiled_walk(rows: Gradient, prior: Prior, n_columns: int, dtype: npt.DTypeLike) -> Callable[..., None] | None:

@@ -144,5 +144,5 @@ def load_kernels(task: Task, prior: Prior) -> None:
     runner = make_sampler(task, prior, 0, 1)
     packed = runner.rows.packed_for(len(prior.owner), task.precision)
     if packed is not None:
-        make_kernels(packed)
+        make_kernels(packed, *([renew_scales] if runner.narrow else []))
     runner.advance(Chain(hmc.begin(np.zeros(D)), np.random.default_rng(0)), False, np.empty((0, D)), np.empty(0))
