@@ -12,9 +12,16 @@ from scipy.special import logsumexp
 from conftest import class_situations
 from plackett import EM, Gibbs, Variational
 from plackett.data.observations import Observations, Situations
-from plackett.directions import LearnedDirections
+from plackett.directions import LearnedDirections, starts
 from plackett.directions.class_task import make_class_task
-from plackett.directions.density import density_of, entry_density, float_ranking_density, make_density, ranking_density
+from plackett.directions.density import (
+    choice_density,
+    density_of,
+    entry_density,
+    float_ranking_density,
+    make_density,
+    ranking_density,
+)
 from plackett.directions.learning import learn
 from plackett.directions.map import ascend, path
 from plackett.directions.positions import directions_and_weights
@@ -133,6 +140,30 @@ def test_compiled_densities_agree():
     ):
         assert compiled(q, gradient, make_density(packed, prior, 2)) == pytest.approx(value, abs=tolerance)
         np.testing.assert_allclose(gradient, expected, atol=tolerance)
+
+
+def test_the_compiled_density_of_choices_with_shared_weights():
+    task = task_of("choice")
+    prior = task.reader.prior(task, LearnedDirections(components=3), 0.02)
+    rows, q = task.prepared(task.precision), np.random.default_rng(4).normal(size=size(prior, 2))
+    expected, gradient = np.empty(len(q)), np.empty(len(q))
+    value = density_of(rows, prior, 2)(q, expected)  # in float64
+    packed = rows.packed_for(3, task.precision)
+    assert choice_density(q, gradient, make_density(packed, prior, 2)) == pytest.approx(value, abs=1e-3)
+    np.testing.assert_allclose(gradient, expected, atol=1e-3)
+
+
+def test_shared_weights_have_no_worths_to_estimate(monkeypatch):
+    """Situations of one entry say nothing, and the others have as many wins as they count."""
+    _, situations = choices(sizes=np.arange(80) % 4 + 1)
+    counts = np.random.default_rng(0).gamma(1, size=80)
+    seen = Observations.of_situations(
+        situations._replace(outcomes=situations.outcomes._replace(counts=counts)), make_response("choice"), 1
+    )
+    found = starts.worths(seen, "numba")
+    monkeypatch.setattr(starts, "has_shared_weights", lambda *_: False)
+    for one, other in zip(found, starts.worths(seen, "numba"), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
 def test_totals_leave_the_start_and_the_law_of_weights():

@@ -115,7 +115,7 @@ def log_rates(directions: Array, log_weights: Array, Z: Array, group: Whole, row
     scores -= peak[:, None]
     np.exp(np.maximum(scores, FAINT, out=scores), out=scores)
     votes = np.exp(np.maximum(log_weights - total[:, None], FAINT))  # (S, K, M)
-    if len(used) < len(row) and group.ndim == 1:  # some entries share rows
+    if group.ndim == 1 and (len(used) < len(row) or votes.shape[1] == 1):  # some entries share rows, or all votes
         rates = np.matmul(votes, scores)[:, group, row]
     else:
         rates = np.einsum("sem,sme->se", votes[np.arange(len(votes))[:, None], group], scores[:, :, row])
