@@ -50,6 +50,7 @@ def passes(response, kind):
     rows.expect(weights)
     rows.sample(weights, 1)
     rows.values(weights)
+    rows.gradient(np.zeros((2, rows.features.shape[1])), np.zeros((rows.n_groups, 2)))
 
 
 CALLS = {
