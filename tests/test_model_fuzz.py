@@ -14,7 +14,7 @@ from plackett.output.modelfile import ModelFileError
 MEGABYTE, SECONDS = 1 << 20, 5.0  # CPU seconds
 
 
-@pytest.mark.brief(12)
+@pytest.mark.brief(6)
 @pytest.mark.parametrize("name", KINDS)
 def test_changed_files_are_refused_or_predict(name):
     report = fuzz([name], number=120)
