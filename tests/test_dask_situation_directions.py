@@ -191,7 +191,7 @@ def test_modes_are_those_of_the_compiled_engine(client, what):
 @pytest.mark.parametrize("what", ["rankings", "choices"])
 def test_the_bootstrap_is_that_of_the_compiled_engine(client, monkeypatch, what):
     """Situations have the same random weights, so that there are the same modes."""
-    monkeypatch.setattr("plackett.directions.weighted_modes.TOLERANCE", 1e-12)
+    monkeypatch.setattr("plackett.directions.climbers.TOLERANCE", 1e-12)
     how = {"inference": Bootstrap(draws=4, max_iter=400), "features": LearnedDirections(components=1)}
     there, here = (fitted(*MODELS[what], **how, engine=engine) for engine in ("dask", "numba"))
     given = MODELS[what][1][0]

@@ -10,6 +10,7 @@ import pytest
 from sklearn.datasets import load_wine
 
 from plackett import PlackettLuceClassifier, explain
+from plackett.directions import LearnedDirections
 from plackett.model.diagnostics import diagnose
 from plackett.output.printed import Sheet, printed
 
@@ -18,7 +19,7 @@ WINE = load_wine(return_X_y=True, as_frame=True)
 
 @pytest.fixture(scope="module")
 def learned():
-    return PlackettLuceClassifier("em").fit(*WINE)
+    return PlackettLuceClassifier("em", features=LearnedDirections(components=1)).fit(*WINE)
 
 
 @pytest.fixture(scope="module")
