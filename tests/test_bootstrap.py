@@ -77,6 +77,23 @@ def fitted(model, *given, **settings):
         return model(SHORT, features=ONE, random_state=0, **settings).fit(*given)
 
 
+def test_weights_of_single_rows_are_those_of_counts_of_one():
+    """Rows that count once take a shorter way to the same numbers."""
+    task = class_task(X, y)
+    assert (task.seen.weights == 1).all()
+    gamma = np.random.default_rng(3).standard_gamma(task.seen.weights)
+    gamma *= len(gamma) / gamma.sum()
+    np.testing.assert_array_equal(random_weights(task.seen, np.random.default_rng(3)), gamma)
+
+
+def test_held_out_modes_take_half_of_the_steps(monkeypatch):
+    taken = []
+    monkeypatch.setattr(climbers, "ascend", lambda *given: taken.append(given[5]) or ascend(*given))
+    fitted(PlackettLuceClassifier, X, y)
+    assert set(taken) == {SHORT.max_iter, SHORT.max_iter // 2}
+    assert taken.count(SHORT.max_iter) == SHORT.draws
+
+
 def test_weights_vary_about_the_counts_and_keep_their_sum():
     counts = np.array([1.0, 2.0, 0.5, 4.0] * 50)
     seen = Observations.of_classes(np.arange(200) % 2, 2, counts)

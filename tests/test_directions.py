@@ -19,7 +19,7 @@ from directions_em import em_objective, em_step
 from plackett import EM, Gibbs, PlackettLuceClassifier, Variational, explain, load
 from plackett.directions import LearnedDirections, sampler, stacking
 from plackett.directions import walk as compiled
-from plackett.directions.class_task import distinct, make_class_task, principal_axes
+from plackett.directions.class_task import distinct, make_class_task, merge, principal_axes
 from plackett.directions.density import class_density, density_of, make_density, walk_on
 from plackett.directions.prior import inverse_weights, log_weights_of, size
 from plackett.directions.stacking import best_mixture
@@ -624,3 +624,35 @@ def test_distinct_rows_are_those_of_numpy(decimals):
     want, want_place = np.unique(table, axis=0, return_inverse=True)
     np.testing.assert_array_equal(rows, want)
     np.testing.assert_array_equal(place, want_place.ravel())
+
+
+def test_rows_that_all_differ_are_merged_as_others_are():
+    """Rows that differ in class and first covariate are only sorted; with one repetition all are compared."""
+    made = np.random.default_rng(8)
+    rows, codes, weight = made.normal(size=(60, 3)), made.integers(0, 3, 60), made.gamma(1.0, size=60)
+    groups = made.integers(0, 5, 60)
+    short = merge(rows, codes, weight, groups)
+    again = np.append(np.arange(60), 7)
+    long = merge(rows[again], codes[again], np.append(weight, 0.5), groups[again])
+    place = int(np.flatnonzero((short[0] == rows[7]).all(axis=1))[0])
+    for one, other in zip(short, long, strict=True):
+        assert one.dtype == other.dtype and len(one) == len(other) == 60
+    np.testing.assert_array_equal(short[0], long[0])
+    np.testing.assert_array_equal(short[1], long[1])
+    np.testing.assert_array_equal(short[3], long[3])
+    np.testing.assert_allclose(long[2] - short[2], 0.5 * (np.arange(60) == place))
+
+
+def test_shares_of_components_are_those_of_evenly_spaced_rows(monkeypatch):
+    made = np.random.default_rng(9)
+    rows = made.normal(size=(400, 2))
+    labels = (rows[:, 0] + made.logistic(size=400) / 3 > 0).astype(int)
+    whole, part = [], []
+    for found, most in ((whole, 10**6), (part, 100)):
+        monkeypatch.setattr("plackett.features.gate_summary.MOST", most)
+        model = PlackettLuceClassifier(EM(), features=LearnedDirections(components=2)).fit(rows, labels)
+        found += [model.readable_draw_.share, model.predict_proba(rows[:3])]
+    np.testing.assert_array_equal(whole[1], part[1])
+    assert whole[0].sum() == pytest.approx(1) and part[0].sum() == pytest.approx(1)
+    assert not np.array_equal(whole[0], part[0])
+    np.testing.assert_allclose(whole[0], part[0], atol=0.15)  # of 100 rows

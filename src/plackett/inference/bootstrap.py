@@ -23,7 +23,8 @@ class Bootstrap(BaseEstimator):
     draws : int
         Number of draws.
     max_iter : int
-        Maximum number of L-BFGS iterations at each penalty.
+        Maximum number of L-BFGS iterations of a draw. Held-out fits take at most half as many at each penalty, where
+        each starts at the mode of the last.
     max_seconds : float, optional
         Time limit. Held-out fits take at most two fifths of it; the rest goes to as many draws as possible, at least
         one. Compilation, which happens once, does not count.
