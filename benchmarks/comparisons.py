@@ -4,6 +4,7 @@ Libraries that are not installed are left out, and the output says so. Bradley�
 laws of ties to all; SciPy's L-BFGS has the gradient by distinct pair, as the ranker has.
 """
 
+import importlib.util
 import time
 import warnings
 
@@ -13,9 +14,10 @@ from scipy.optimize import minimize
 from plackett import EM, Gibbs, PlackettLuceRanker, Rankings
 from plackett.datasets import load
 
-DRAWS, SPARSE, STYLED = 1000, (10_000, 1_000_000), (50, 100_000)
+TIMES, DRAWS, SPARSE, STYLED = 5, 1000, (10_000, 1_000_000), (50, 100_000)
 TASKS = (3000, 12, 5), (3000, 20, 4), (3000, 50, 5)  # tasks, items, and items of a task
 SMALLEST = {
+    "TIMES": 1,
     "DRAWS": 10,
     "TASKS": ((40, 6, 4),),
     "SPARSE": (30, 400),
@@ -72,51 +74,86 @@ def by_scipy(winner, loser, counts, K):
     return found.x - found.x.mean()
 
 
+def by_choix(winner, loser, counts, K):
+    """ln worths by choix's spectral iteration, from a table of wins."""
+    import choix
+
+    table = np.zeros((K, K))
+    np.add.at(table, (winner, loser), counts)
+    return choix.ilsr_pairwise_dense(table)
+
+
+def by_evalica(winners, losers, counts, labels):
+    """ln worths by Newman's iteration in evalica, from lists of labels."""
+    import evalica
+
+    won, weights = [evalica.Winner.X] * len(winners), None if counts is None else counts.tolist()
+    score = evalica.bradley_terry(winners, losers, won, weights=weights, tolerance=1e-10, limit=10_000)
+    return np.log([score.scores[label] for label in labels])
+
+
+def installed(name):
+    """True if this library is here; says so if not."""
+    if importlib.util.find_spec(name) is None:
+        print(f"  {name} is not installed")
+        return False
+    return True
+
+
 def others(winner, loser, counts, K):
-    """Functions by name that give ln worths, of libraries that are here."""
+    """Functions by name that give ln worths from arrays of codes and counts, of libraries that are here."""
     found = {"SciPy, L-BFGS": lambda: by_scipy(winner, loser, counts, K)}
-    try:
-        import choix
-
-        table = np.zeros((K, K))
-        np.add.at(table, (winner, loser), counts)
-        found["choix, ilsr_pairwise_dense"] = lambda: choix.ilsr_pairwise_dense(table)
-    except ImportError:
-        print("  choix is not installed")
-    try:
-        import evalica
-
+    if installed("choix"):
+        found["choix, ilsr_pairwise_dense"] = lambda: by_choix(winner, loser, counts, K)
+    if installed("evalica"):
         labels = [str(k) for k in range(K)]
         xs, ys = [labels[w] for w in winner], [labels[v] for v in loser]
-        wins = [evalica.Winner.X] * len(xs)
-
-        def newman():
-            score = evalica.bradley_terry(xs, ys, wins, weights=counts.tolist(), tolerance=1e-10, limit=10_000)
-            return np.log([score.scores[label] for label in labels])
-
-        found["evalica, bradley_terry"] = newman
-    except ImportError:
-        print("  evalica is not installed")
+        found["evalica, bradley_terry"] = lambda: by_evalica(xs, ys, counts, labels)
     return found
+
+
+def others_from_votes(winners, losers, labels):
+    """Functions by name that give ln worths from two lists of labels, one vote each."""
+    code = {label: k for k, label in enumerate(labels)}
+
+    def coded(names):
+        return np.fromiter(map(code.__getitem__, names), np.int64, len(names))
+
+    found = {"SciPy, L-BFGS": lambda: by_scipy(coded(winners), coded(losers), np.ones(len(winners)), len(labels))}
+    if installed("choix"):
+        found["choix, ilsr_pairwise_dense"] = lambda: by_choix(coded(winners), coded(losers), 1.0, len(labels))
+    if installed("evalica"):
+        found["evalica, bradley_terry"] = lambda: by_evalica(winners, losers, None, labels)
+    return found
+
+
+def compare(own, fits):
+    """Print the seconds of `own`, which returns a fitted model, and of other functions that return ln worths."""
+    took, model = seconds(own, times=TIMES)
+    worth = np.log(model.weights_[:, 0])
+    worth -= worth.mean()
+    print(f"  plackett, Bradley–Terry: {took:.4f} s, with intervals")
+    for name, fit in fits.items():
+        other, found = seconds(fit, times=TIMES)
+        apart = np.abs(np.asarray(found) - np.mean(found) - worth).max()
+        print(f"  {name}: {other:.4f} s; ours is {took / other:.2f} times as long; log-worths differ by {apart:.1e}")
 
 
 def maxima(R):
     """Seconds to the maximum of the likelihood, by every library."""
     some, winner, loser, counts = decided(R)
-    K = len(R.items)
-    print(f"Maximum likelihood of {K} worths from {counts.sum():,.0f} decided votes on {len(some):,} ordered pairs")
-    own, model = seconds(lambda: PlackettLuceRanker(EM(), shape=1).fit(None, some))
-    worth = np.log(model.weights_[:, 0])
-    worth -= worth.mean()
-    print(f"  plackett, Bradley–Terry: {own:.3f} s")
-    for name, fit in others(winner, loser, counts, K).items():
-        took, found = seconds(fit)
-        apart = np.abs(np.asarray(found) - np.mean(found) - worth).max()
-        print(f"  {name}: {took:.3f} s, {took / own:.1f} times as long; log-worths differ by {apart:.1e}")
+    labels, model = some.items.tolist(), PlackettLuceRanker(EM(), shape=1)
+    K, n = len(labels), int(counts.sum())
+    print(f"Maximum likelihood of {K} worths from {len(some):,} ordered pairs with counts of {n:,} decided votes")
+    compare(lambda: model.fit(None, some), others(winner, loser, counts, K))
     for ties in ("photo-finish", "davidson"):
-        took, model = seconds(lambda ties=ties: PlackettLuceRanker(EM(), shape=1, ties=ties).fit(None, R))
-        parameter = model.parameters()["mean"].iloc[0]
-        print(f"  plackett, {ties}: {took:.3f} s, {-model.score(None, R):.5f} a vote, {parameter:.4f}")
+        took, found = seconds(lambda ties=ties: PlackettLuceRanker(EM(), shape=1, ties=ties).fit(None, R), times=TIMES)
+        parameter = found.parameters()["mean"].iloc[0]
+        print(f"  plackett, {ties}: {took:.4f} s, {-found.score(None, R):.5f} a vote, {parameter:.4f}")
+    print(f"The same from two lists of labels, one for each of {n:,} votes")
+    order = np.random.default_rng(0).permutation(np.repeat(np.arange(len(some)), counts.astype(np.int64)))
+    winners, losers = ([labels[k] for k in codes[order].tolist()] for codes in (winner, loser))
+    compare(lambda: model.fit(None, Rankings.from_pairs(winners, losers)), others_from_votes(winners, losers, labels))
 
 
 def posteriors(R):

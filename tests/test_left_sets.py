@@ -1,12 +1,14 @@
-"""Rankings by their distinct sets: the same passes as situation by situation, and the same law."""
+"""Rankings by their distinct sets: the same passes as situation by situation, and the same law; curvature; the mode."""
 
 import numpy as np
 import pytest
 
 from conftest import plain_rows, situation_rows
+from plackett import EM, PlackettLuceRanker, Rankings
 from plackett.data.observations import Observations, Situations
+from plackett.engines.by_passes import ByPasses
 from plackett.engines.factory import make_engine
-from plackett.engines.plain_rankings import CombinedRows, CompiledLeftSets, LeftSets
+from plackett.engines.plain_rankings import CombinedRows, CompiledLeftSets, LeftSets, SetLikelihood
 from plackett.model.race import Weights
 from plackett.responses import Outcomes, make_response
 
@@ -101,3 +103,66 @@ def test_fractions_are_refused_in_samples():
     assert np.isfinite(rows.expect(Weights.point(np.zeros((6, 1)))).value)
     with pytest.raises(ValueError, match="whole numbers"):
         rows.sample(Weights.point(np.zeros((6, 1))), 0)
+
+
+def random_pairs(n_items, n, seed=0):
+    """Pairs won by the first entry, most of them more than once."""
+    rng = np.random.default_rng(seed)
+    item = np.array([rng.choice(n_items, 2, replace=False) for _ in range(n)]).ravel()
+    return Outcomes.of([2] * n, [[1]] * n, rng.integers(1, 4, size=n)), item
+
+
+@pytest.mark.parametrize("engine", ["numpy", "numba"])
+def test_passes_over_pairs_equal_those_one_by_one(engine):
+    outcomes, item = random_pairs(5, 80)
+    rows = plain_rows(engine, outcomes, item, make_response("ranking"), 5)
+    reference = one_by_one(outcomes, item, "ranking", 5)
+    assert (rows.n_rows, rows.n_seen) == (80, outcomes.counts.sum())
+    np.testing.assert_array_equal(rows.order, reference.order)
+    weights = Weights.point(np.random.default_rng(1).normal(size=(5, 1)))
+    found, want = rows.expect(weights), reference.expect(weights)
+    np.testing.assert_array_equal(found.wins, want.wins)
+    np.testing.assert_allclose(found.exposure, want.exposure, rtol=1e-12)
+    assert found.value == pytest.approx(want.value, rel=1e-12)
+
+
+@pytest.mark.parametrize(("n_items", "n"), [(5, 80), (60, 80)])  # few kinds of pairs, and few pairs of a kind
+@pytest.mark.parametrize("fraction", [0.0, 1 / 3])
+def test_pairs_in_any_order_are_the_same(n_items, n, fraction):
+    outcomes, item = random_pairs(n_items, n)
+    outcomes = outcomes._replace(counts=outcomes.counts + fraction * np.arange(n))
+    order = np.random.default_rng(1).permutation(n)
+    shuffled = outcomes._replace(counts=outcomes.counts[order]), item.reshape(-1, 2)[order].ravel()
+    a, b = (plain_rows("auto", *each, make_response("ranking"), n_items) for each in ((outcomes, item), shuffled))
+    for one, other in zip(a.held, b.held, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("engine", ["numpy", "numba"])
+@pytest.mark.parametrize("n_items", [2, 6, 200])
+def test_curvature_is_that_of_the_slopes(engine, n_items):
+    """Differences of slopes have errors of about 1e-16/1e-5 and 1e-10, relative to counts of about 100."""
+    rows = plain_rows(engine, *rankings(n_items, T=25), make_response("ranking"), n_items)
+    likelihood, none = rows.likelihood(), np.empty(0)
+    x = 2.0 * np.random.default_rng(1).normal(size=n_items)
+    assert isinstance(likelihood, SetLikelihood) == (n_items < 200)
+    np.testing.assert_allclose(likelihood.curvature(x, none), ByPasses(rows).curvature(x, none), atol=1e-7)
+    below = likelihood.curvature(x - 1000.0 * (np.arange(n_items) == 1), none)
+    assert np.isfinite(below).all() and np.abs(below.sum(axis=0)).max() < 1e-10
+
+
+@pytest.mark.parametrize("shape", [1.0, 2.5])
+def test_newton_ends_where_passes_end(shape):
+    outcomes, item = rankings(6, T=300)
+    R = Rankings(np.arange(6), item, outcomes, "absent")
+    quick, plain = (PlackettLuceRanker(EM(accelerate=quick), shape=shape).fit(None, R) for quick in (True, False))
+    assert quick.n_iter_ < 4 < 10 < plain.n_iter_ and (np.diff(plain.trace_) > -1e-9).all()
+    np.testing.assert_allclose(quick.weights_, plain.weights_, rtol=1e-7)
+    assert np.abs(quick.worth()["lower"] - plain.worth()["lower"]).max() < 1e-6
+
+
+def test_newton_is_left_to_few_items(monkeypatch):
+    outcomes, item = rankings(6, T=300)
+    R = Rankings(np.arange(6), item, outcomes, "absent")
+    monkeypatch.setattr("plackett.inference.em.BEGIN", -(10**9))
+    assert PlackettLuceRanker("em", shape=1).fit(None, R).n_iter_ > 4

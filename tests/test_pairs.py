@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats as laws
 from scipy.optimize import minimize
@@ -202,13 +203,29 @@ def test_newton_ends_where_passes_end(name, monkeypatch):
     values = np.array([each.start for each in parameters_of(make_response(name))])
     winner, loser, tied, _ = drawn(rng, name, np.exp(rng.normal(size=K)), values, 100)
     R, found = as_rankings(winner, loser, tied), []
-    for start in (None, lambda rows, shape, rate, log_weights: (rows, log_weights)):
+    for start in (None, lambda rows, shape, rate, log_weights, accelerate: (rows, log_weights)):
         if start is not None:
             monkeypatch.setattr("plackett.inference.em.at_the_mode", start)
         found.append(PlackettLuceRanker(EM(tol=1e-9), shape=1.5, ties=name).fit(None, R))
     assert (np.diff(found[1].trace_) > -1e-9).all() and found[0].n_iter_ < found[1].n_iter_
     np.testing.assert_allclose(found[0].weights_, found[1].weights_, rtol=1e-6)
     np.testing.assert_allclose(*(model.parameters()["mean"] for model in found), rtol=1e-6)
+
+
+@pytest.mark.parametrize("inference", [EM(), Gibbs(draws=40, tune=20, chains=2)], ids=["em", "gibbs"])
+@pytest.mark.parametrize("order", [False, True])
+@pytest.mark.parametrize("name", ["unknown-order", "photo-finish", "davidson", "race"])
+@pytest.mark.filterwarnings(QUIET, "ignore:predictions are")
+def test_votes_one_by_one_are_the_same_as_counts(name, order, inference):
+    rng = np.random.default_rng(4)
+    values = np.array([each.start for each in parameters_of(make_response(name))])
+    winner, loser, tied, first = drawn(rng, name, np.exp(rng.normal(size=K)), values, 60)
+    counts = rng.integers(1, 4, 60)
+    each = rng.permutation(np.repeat(np.arange(60), counts))
+    votes = as_rankings(winner[each], loser[each], tied[each], first[each])
+    model = PlackettLuceRanker(inference, ties=name, order_effect=order, shape=1.2, random_state=0)
+    both = [model.fit(None, R).worth() for R in (as_rankings(winner, loser, tied, first, counts), votes)]
+    pd.testing.assert_frame_equal(*both, check_exact=True)
 
 
 def test_the_shape_is_learned_by_held_out_pairs():

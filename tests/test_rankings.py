@@ -6,12 +6,14 @@ import pickle
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_score, train_test_split
 
 from conftest import situation_rows
 from plackett import Rankings
+from plackett.data.components import above
 from plackett.data.observations import Situations
 from plackett.model.race import Weights
 from plackett.responses import make_response
@@ -163,6 +165,41 @@ def test_other_items(seed):
     assert R.with_items(more).with_items(items) == R
     last = Rankings.from_orders(orders, unranked="last", items=items).with_items(more)
     assert set(last.items[last.item]) == set(items)
+
+
+@pytest.mark.parametrize("unranked", ["absent", "last"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_who_was_placed_directly_above_whom(seed, unranked):
+    orders, items = random_orders(np.random.default_rng(seed))
+    want = np.zeros((len(items), len(items)))
+    for order in orders:
+        buckets = [place if isinstance(place, set) else {place} for place in order]
+        rest = set(items).difference(*buckets)
+        if rest and unranked == "last":
+            buckets.append(rest)
+        for upper, lower in itertools.pairwise(buckets):
+            for i, j in itertools.product(upper, lower):
+                want[items.index(i), items.index(j)] += 1
+    R = Rankings.from_orders(orders, unranked=unranked, items=items)
+    np.testing.assert_array_equal(above(R.outcomes, R.item, len(items)).toarray(), want)
+
+
+@pytest.mark.parametrize("items", [["b", "a", "a"], [3, 1, 1], [2.0, 1.0, 1.0]], ids=str)
+def test_pairs_from_any_column(items):
+    others = items[::-1][:1] + items[:1] + items[:1]
+    want = Rankings.from_pairs(items, others)
+    arrow = pd.Series(items).astype(pd.ArrowDtype(pa.string()) if isinstance(items[0], str) else "Float64")
+    for kind in (np.array, pd.Series, pd.Index, pl.Series, tuple, pd.Categorical, lambda x: pd.Series(x, dtype=object)):
+        found = Rankings.from_pairs(kind(items), kind(others))
+        assert found == want and found.items.dtype == want.items.dtype
+    assert Rankings.from_pairs(arrow, others) == want == Rankings.from_pairs(iter(items), iter(others))
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
+def test_pairs_without_a_label_are_refused(missing):
+    for column in (["a", missing], pd.Series(["a", missing]), pd.Series(["a", missing], dtype="category")):
+        with pytest.raises(ValueError, match="the label of an item must be a text or a number, got"):
+            Rankings.from_pairs(["b", "b"], column)
 
 
 def test_pairs():

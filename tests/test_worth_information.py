@@ -121,7 +121,7 @@ def test_where_there_are_no_intervals(settings):
 
 def test_what_would_take_long_is_left_out(monkeypatch):
     R = Rankings.from_orders([named(order) for order in ranked()])
-    monkeypatch.setattr("plackett.fit.QUICK", 100)
+    monkeypatch.setattr("plackett.fit.QUICK", 10)
     assert PlackettLuceRanker("em", shape=1).fit(None, R).worth()["lower"].isna().all()
     monkeypatch.setattr("plackett.fit.DENSE", 4)
     winner, loser, _ = pairs()

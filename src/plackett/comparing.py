@@ -15,18 +15,13 @@ from plackett.inference.tie_choice import LAWS_OF_TIES, held_out_losses
 from plackett.ranking import shown_rows
 from plackett.responses import make_response
 from plackett.responses.attribute_effect import AttributeEffect, coefficient
-from plackett.responses.base import parameters_of
+from plackett.responses.base import of_pairs, parameters_of
 from plackett.responses.order_effect import OrderEffect
-
-
-def only_pairs(R: Rankings) -> bool:
-    """True if every ranking is of two items."""
-    return bool((np.diff(R.outcomes.start) == 2).all() and (np.diff(R.outcomes.bucket_start) == 1).all())
 
 
 def losses_of_ties(R: Rankings, ordered: bool, seed: np.random.SeedSequence) -> dict[str, float] | None:
     """Return the held-out log-loss a vote of each law of ties; None unless rankings are pairs, some of them tied."""
-    if not (only_pairs(R) and R.tied and R.counts.any()):
+    if not (of_pairs(R.outcomes) and R.tied and R.counts.any()):
         return None
     outcomes, K = R.outcomes, len(R.items)
     each = (Observations.of_rankings(outcomes, R.item, make_response(law), K) for law in LAWS_OF_TIES)

@@ -35,10 +35,9 @@ from plackett.directions.settings import SHAPE
 from plackett.directions.situation_task import make_situation_task
 from plackett.directions.task import Task
 from plackett.engines.base import Engine, Features, Rows
-from plackett.engines.by_passes import ByPasses
 from plackett.engines.factory import choose_engine, make_engine
-from plackett.engines.plain_rankings import without_covariates
-from plackett.engines.situations import canonical, merge_equal
+from plackett.engines.merged import merge_equal
+from plackett.engines.situations import canonical
 from plackett.features.choice_design import ChoiceDesign
 from plackett.features.mapped import dense, fit_features, nonempty_rows, transform
 from plackett.inference import EM, Bootstrap, Gibbs, Variational
@@ -168,8 +167,8 @@ def fit_worths(run: Run, data: Prepared) -> Fit:
     rows, point = data.rows(), fit.posterior
     if not isinstance(point, Point) or run.tailed is not None or fit.shape < 1.0 or rows.n_groups > DENSE:
         return fit
-    likelihood = rows.walk() or ByPasses(rows)
-    if isinstance(likelihood, ByPasses) and (rows.parameters or rows.n_groups * rows.work > QUICK):
+    likelihood = rows.likelihood()
+    if likelihood is None or likelihood.work_of_curvature > QUICK:
         return fit
     with np.errstate(divide="ignore"):
         log_weights = np.log(point.weights[:, 0]) + (0.0 if point.log_mass is None else point.log_mass)
@@ -252,7 +251,7 @@ def prepare_situations(
     # Without covariates, equal rankings with ties are merged; pairs always are, and untied ones by their sets.
     merged = W is None and isinstance(seen.response, UnknownOrder) and name in ("auto", "numba", "numpy")
     merged = merged and not (run.samples and run.inference.moves == "none")  # plain sweeps draw each copy separately
-    rows = cache(lambda: engine.rows(W, merge_equal(without_covariates(seen)))) if merged else whole
+    rows = cache(lambda: engine.rows(W, merge_equal(seen))) if merged else whole
 
     def make(train: Codes, test: Codes) -> Fold:
         train, test = (np.arange(len(seen))[some] for some in (train, test))

@@ -13,7 +13,7 @@ from plackett.capabilities import Combination, Ignored, Kind, NoMoves
 from plackett.cluster.client import cluster, cluster_for
 from plackett.cluster.gathering import gather_rankings
 from plackett.cluster.ranking_parts import read_rankings
-from plackett.comparing import losses_of_ties, only_pairs, with_effects
+from plackett.comparing import losses_of_ties, with_effects
 from plackett.compute.blas import one_blas_thread
 from plackett.data.observations import Observations
 from plackett.data.partitioned import PartitionedRankings, is_dask
@@ -44,6 +44,7 @@ from plackett.output import stored_models
 from plackett.priors import GIG
 from plackett.race_model import STORED
 from plackett.ranking import rankings_of
+from plackett.responses.base import of_pairs
 from plackett.segments import Segments
 from plackett.tiers import Tiers
 
@@ -261,7 +262,7 @@ class PlackettLuceRanker(DescribingRankings):
             groups = None if groups is None else groups[some]
         seen = Observations.of_rankings(R.outcomes, R.item, response, len(R.items), groups)
         seen = with_effects(seen, R, self.order_effect)
-        self._note_ignored_ties(R, X is None and only_pairs(R))
+        self._note_ignored_ties(R, X is None and of_pairs(R.outcomes))
         with one_blas_thread(), cluster_for(self.engine):
             if segments is not None:
                 fit = fit_segmented_rankings(run, segments, seen)

@@ -9,13 +9,16 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from plackett.responses.base import Outcomes, Whole, places_of
+from plackett.data.totals import totals_by_number
+from plackett.responses.base import Outcomes, Whole, of_pairs, places_of
 
 
 def components(outcomes: Outcomes, item: Whole, n_items: int) -> list[npt.NDArray[np.intp]]:
     """Return the items of each component; one whose items were placed above those of another comes first."""
     network = above(outcomes, item, n_items)
     n, part = connected_components(network, connection="strong")
+    if n == 1:
+        return [np.arange(n_items)]
     first = np.full(n, n_items)
     np.minimum.at(first, part, np.arange(n_items))
     sources: dict[int, set[int]] = {int(c): set() for c in np.argsort(first)}
@@ -28,12 +31,29 @@ def components(outcomes: Outcomes, item: Whole, n_items: int) -> list[npt.NDArra
 
 def above(outcomes: Outcomes, item: Whole, n_items: int) -> sparse.csr_array:
     """Return counts (K, K) of rows with item i in the bucket directly above item j; paths imply the other relations."""
-    place, length = places_of(outcomes), np.diff(outcomes.start)
-    row = np.repeat(np.arange(len(length)), length)
-    begins = np.append(True, np.diff(row) > 0)[: len(row)]
-    highest = place == np.repeat(place[begins], length)
-    shape = (int(place[-1]) + 2 if len(place) else 1, n_items)
-    ones = np.ones(len(place))
-    upper = sparse.csr_array((ones, (place + 1, item)), shape=shape)
-    lower = sparse.csr_array((ones[~highest], (place[~highest], item[~highest])), shape=shape)
-    return sparse.csr_array(upper.T @ lower)
+    if of_pairs(outcomes) and (outcomes.sizes == 1).all():
+        return _arrows(item[::2], item[1::2], n_items)
+    place = places_of(outcomes) - 1
+    size = np.bincount(place)
+    head = np.cumsum(size) - size
+    within = np.ones(len(size) + 1, dtype=bool)  # the bucket has another above it in its row; none follows the last
+    within[np.append(place[outcomes.start[:-1]], -1)] = False
+    single = within[:-1] & (size == 1) & (np.append(0, size[:-1]) == 1)
+    found = _arrows(item[head[single] - 1], item[head[single]], n_items)
+    several = np.append(within[:-1] & ~single, False)
+    if not several.any():
+        return found
+    number = np.cumsum(several) - 1
+    upper, lower = (np.flatnonzero(several[place + ahead]) for ahead in (1, 0))
+    shape = int(several.sum()), n_items
+    tables = (
+        sparse.csr_array((np.ones(len(some)), (number[place[some] + ahead], item[some])), shape=shape)
+        for some, ahead in ((upper, 1), (lower, 0))
+    )
+    return sparse.csr_array(found + next(tables).T @ next(tables))
+
+
+def _arrows(upper: Whole, lower: Whole, n_items: int) -> sparse.csr_array:
+    """Return counts (K, K) of pairs."""
+    pairs, times = totals_by_number(upper * n_items + lower, np.ones(len(upper)), n_items**2)
+    return sparse.csr_array((times, np.divmod(pairs, n_items)), shape=(n_items, n_items))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from plackett.data.validation import is_missing, plain
 from plackett.model.race import Array
 
 Codes = npt.NDArray[np.int64]
+UNHASHABLE = "the label of {} must be a text or a number, got a list or the like."
 
 
 def label_array(labels: Iterable[Label]) -> Labels:
@@ -42,7 +45,7 @@ def distinct(labels: Iterable[Label], what: str) -> Labels:
     try:
         found: list[Any] = list(dict.fromkeys(labels))
     except TypeError:
-        raise ValueError(f"the label of {what} must be a text or a number, got a list or the like.") from None
+        raise ValueError(UNHASHABLE.format(what)) from None
     wrong = [label for label in found if is_missing(label) or isinstance(label, (tuple, frozenset))]
     if wrong:
         raise ValueError(f"the label of {what} must be a text or a number, got {plain(wrong[0])} instead.")
@@ -67,10 +70,31 @@ def codes_of(labels: Sequence[Label], known: Labels, what: str) -> Codes:
     """Return the position of each label among the known ones."""
     place = {label: code for code, label in enumerate(known.tolist())}
     try:
-        return np.fromiter((place[label] for label in labels), dtype=np.int64, count=len(labels))
+        return np.fromiter(map(place.__getitem__, labels), dtype=np.int64, count=len(labels))
     except KeyError as error:
         label = error.args[0]
     raise ValueError(f"there is no {what} {plain(label)}; there are {listed(map(plain, known.tolist()))}.")
+
+
+def coded(labels: Iterable[Label], what: str) -> tuple[list[Any], Codes]:
+    """Return the distinct labels by first occurrence, and the number among them of each label.
+
+    Examples
+    --------
+    >>> coded(["b", "a", "b"], "an item")
+    (['b', 'a'], array([0, 1, 0]))
+    """
+    if hasattr(labels, "factorize"):  # a column of a data frame
+        code, found = labels.factorize(use_na_sentinel=False)
+        return found.tolist(), np.asarray(code, dtype=np.int64)
+    native = isinstance(labels, np.ndarray) and labels.dtype.kind in "USbiuf"
+    held = labels.tolist() if native else list(labels)  # type: ignore[attr-defined]
+    number: defaultdict[Any, int] = defaultdict(count().__next__)
+    try:
+        code = np.fromiter(map(number.__getitem__, held), dtype=np.int64, count=len(held))
+    except TypeError:
+        raise ValueError(UNHASHABLE.format(what)) from None
+    return list(number), code
 
 
 def listed_rows(table: Any) -> list[Any]:

@@ -18,6 +18,7 @@ from plackett.data.components import components
 from plackett.data.labels import (
     Codes,
     Labels,
+    coded,
     codes_of,
     counted,
     distinct,
@@ -230,7 +231,7 @@ class Rankings:
         >>> R.attribute_names, R.attributes.tolist()
         (('x0',), [[120.0], [-40.0]])
         """
-        upper, lower = list(winners), list(losers)
+        (upper_labels, upper), (lower_labels, lower) = (coded(labels, "an item") for labels in (winners, losers))
         tied = np.zeros(len(upper), dtype=bool) if ties is None else np.asarray(ties)
         if not len(upper) == len(lower) == len(tied):
             raise ValueError(
@@ -238,13 +239,12 @@ class Rankings:
             )
         if tied.dtype != bool:
             raise ValueError(f"ties must be true or false for each pair, got {plain(tied.ravel()[0])} instead.")
-        if not upper:
+        if not len(upper):
             raise ValueError("there are no rankings.")
-        labels = [label for pair in zip(upper, lower, strict=True) for label in pair]
+        labels = upper_labels + lower_labels
         known = distinct(labels, "an item") if items is None else given(items, "items", "an item")
-        length = np.where(tied, 1, 2)
-        sizes, code = np.repeat(3 - length, length), codes_of(labels, known, "item")
-        made, pairs = _ranked(known, code, sizes, length, counts, "absent"), code.reshape(-1, 2)
+        pairs = codes_of(labels, known, "item")[np.column_stack([upper, lower + len(upper_labels)])]
+        made = _pairs(known, pairs, tied, counts)
         if first is not None:
             made = replace(made, first=_shown_first(first, pairs, known))
         if attributes is None:
@@ -424,23 +424,45 @@ class Rankings:
         >>> Rankings.from_orders([["a", "b", "z"], ["b", "a"]], unranked="absent").components()
         [['a', 'b'], ['z']]
         """
-        seen, labels = self[self.counts > 0], self.items.tolist()
+        seen, labels = self if self.counts.all() else self[self.counts > 0], self.items.tolist()
         found = components(seen.outcomes, seen.item, len(labels))
         return [[labels[k] for k in part] for part in found]
 
 
+def _pairs(items: Labels, pairs: Codes, tied: npt.NDArray[np.bool_], counts: npt.ArrayLike | None) -> Rankings:
+    """Build rankings of two items each from their codes (n, 2), the winner first unless they tied."""
+    _check_items(items)
+    twice = pairs[:, 0] == pairs[:, 1]
+    if twice.any():
+        t = int(np.argmax(twice))
+        raise ValueError(_names_twice(t, items[pairs[t, 0]]))
+    held = np.where(tied[:, None], np.sort(pairs, axis=1), pairs) if tied.any() else pairs
+    return Rankings(items, held.ravel(), Outcomes.pairs(tied, counted(counts, len(pairs))), "absent")
+
+
+def _check_items(items: Labels) -> None:
+    if len(items) < 2:
+        raise ValueError(f"rankings need two items or more, got {plain(items.tolist())}.")
+
+
+def _names_twice(row: int, item: Any) -> str:
+    return f"row {row} ranks item {plain(item)} twice."
+
+
 def _shown_first(first: Iterable[Label], pairs: Codes, items: Labels) -> Codes:
     """Return the code of the item shown first in each pair, −1 for none."""
-    labels = list(first)
-    if len(labels) != len(pairs):
-        raise ValueError(f"first must have one label for each of the {len(pairs)} pairs, got {len(labels)}.")
+    labels, codes = coded(first, "an item")
+    if len(codes) != len(pairs):
+        raise ValueError(f"first must have one label for each of the {len(pairs)} pairs, got {len(codes)}.")
     place = {label: code for code, label in enumerate(items.tolist())}
-    found = np.array([-1 if is_missing(label) else place.get(label, len(items)) for label in labels])
+    found = np.array([-1 if is_missing(label) else place.get(label, len(items)) for label in labels])[codes]
     wrong = (found >= 0) & (found[:, None] != pairs).all(axis=1)
     if wrong.any():
         t = int(np.argmax(wrong))
         both = " and ".join(plain(label) for label in items[pairs[t]].tolist())
-        raise ValueError(f"first must be one of the two items, {both} in row {t}, got {plain(labels[t])} instead.")
+        raise ValueError(
+            f"first must be one of the two items, {both} in row {t}, got {plain(labels[codes[t]])} instead."
+        )
     return found
 
 
@@ -503,16 +525,15 @@ def _ranked(
     """Build rankings from consecutive buckets: codes of entries, sizes of buckets, and bucket numbers of rows."""
     if unranked is not None and unranked not in UNRANKED:
         raise ValueError(f"unranked must be one of {list(UNRANKED)}, got {plain(unranked)} instead.")
+    _check_items(items)
     n, K = len(length), len(items)
-    if K < 2:
-        raise ValueError(f"rankings need two items or more, got {plain(items.tolist())}.")
     bucket = np.repeat(np.arange(len(sizes)), sizes)
     row = np.repeat(np.arange(n), length)[bucket]
     code = code[np.lexsort((code, bucket))]
     entry = np.sort(row * K + code)
     twice = entry[1:][np.diff(entry) == 0]
     if len(twice):
-        raise ValueError(f"row {twice[0] // K} ranks item {plain(items[twice[0] % K])} twice.")
+        raise ValueError(_names_twice(twice[0] // K, items[twice[0] % K]))
     placed = np.bincount(row, minlength=n)
     if unranked is None and (placed < K).any():
         t = int(np.argmax(placed < K))

@@ -12,6 +12,7 @@ from scipy import sparse
 
 from plackett.capabilities import NoMoves, Offers
 from plackett.data.observations import Observations
+from plackett.engines.by_passes import ByPasses
 from plackett.features.mapped import in_order
 from plackett.model.draws import uniforms
 from plackett.model.features import RUN, Features
@@ -44,7 +45,11 @@ class Rows(Protocol):
     parameters: tuple[Parameter, ...]  # parameters of the response; empty for most
     values_of_parameters: Array  # values of the parameters during passes
     absolute: bool  # True if the likelihood depends on the scale Λ of the weights, as for race ties
-    order: Any  # canonical order: order[i] is the input position of the i-th row or situation
+
+    @property
+    def order(self) -> Any:
+        """Canonical order: order[i] is the input position of the i-th row or situation."""
+        ...
 
     @property
     def features(self) -> Features:
@@ -92,6 +97,10 @@ class Rows(Protocol):
         """Return the likelihood of worths and parameters for a Hamiltonian walk, or None if sweeps are used."""
         ...
 
+    def likelihood(self) -> Likelihood | None:
+        """Return the likelihood of worths and parameters without covariates, or None if it cannot be had."""
+        ...
+
 
 class Likelihood(Protocol):
     """V of x = ln λ, one weight per item, and of the unconstrained response parameters f, with derivatives."""
@@ -100,6 +109,11 @@ class Likelihood(Protocol):
     n_seen: float
     absolute: bool
     parameters: tuple[Parameter, ...]
+
+    @property
+    def work_of_curvature(self) -> int:
+        """Count of numbers read for a curvature."""
+        ...
 
     def slopes(self, log_weights: Array, free: Array) -> tuple[float, Array, Array]:
         """Return V, ∂V/∂x (K,) and ∂V/∂f (P,)."""
@@ -127,6 +141,10 @@ class Unparametrised:
     def walk(self) -> Likelihood | None:
         """Return None: plain sweeps or exact moves mix."""
         return None
+
+    def likelihood(self) -> Likelihood | None:
+        """Return that of a walk."""
+        return self.walk()
 
 
 class ClassRows(Unparametrised):
@@ -180,9 +198,21 @@ class ClassRows(Unparametrised):
 class SituationRows(Unparametrised):
     """Methods of rows of situations that follow from their passes."""
 
+    n_groups: int
     n_seen: float
+    absolute: bool
     held: Any  # arrays that define the observations
     value: Callable[..., float]
+    expect: Callable[..., Stats]
+
+    @property
+    def work(self) -> int:
+        """Count of numbers read by a pass."""
+        raise NotImplementedError
+
+    def likelihood(self) -> Likelihood | None:
+        """Return that of a walk, or one by passes if there are no parameters."""
+        return self.walk() or (None if self.parameters else ByPasses(self))
 
     def trial(self, rng: np.random.Generator) -> Trial:
         """Return the log-likelihood of all situations, raised to the power that makes them worth 2,000."""

@@ -20,6 +20,11 @@ class Expecting(Protocol):
     n_seen: float
     absolute: bool
 
+    @property
+    def work(self) -> int:
+        """Count of numbers read by a pass."""
+        ...
+
     def expect(self, weights: Weights) -> Stats:
         """Return expected wins and exposure."""
         ...
@@ -33,6 +38,11 @@ class ByPasses:
     def __init__(self, rows: Expecting):
         self.rows = rows
         self.n_groups, self.n_seen, self.absolute = rows.n_groups, rows.n_seen, rows.absolute
+
+    @property
+    def work_of_curvature(self) -> int:
+        """Count of numbers read for a curvature."""
+        return 2 * self.n_groups * self.rows.work
 
     def slopes(self, log_weights: Array, free: Array) -> tuple[float, Array, Array]:
         """Return V and its slopes from one pass; there are no parameters."""

@@ -11,15 +11,18 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from typing import Any, Self
+from functools import cached_property
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from plackett.data.comparisons import turned
 from plackett.data.observations import Observations
 from plackett.engines.base import SituationRows, check_counts
+from plackett.engines.merged import merge_equal
 from plackett.model.race import Array, Stats, Weights
-from plackett.responses.base import Parameter, Response, checked, parameters_of
+from plackett.responses.base import Parameter, Response, checked, of_pairs, parameters_of
 from plackett.responses.order_effect import SHOWN_FIRST
 from plackett.responses.pair_laws import FIRST, SECOND, TIE, PairLaw, Summed, is_ordered, law_of
 
@@ -60,7 +63,8 @@ class PairRows(SituationRows):
         self.ordered = is_ordered(seen.response)
         self.n_groups = seen.n_groups
         self._set_law(seen.response)
-        self._count(seen)
+        self.given, self.n_rows, self.n_seen = seen, len(seen), float(seen.weights.sum())
+        self._count(merge_equal(seen) if of_pairs(seen.all_situations.outcomes) else seen)
 
     def _set_law(self, response: Response) -> None:
         law = law_of(response)
@@ -70,32 +74,25 @@ class PairRows(SituationRows):
         self.parameters: tuple[Parameter, ...] = parameters_of(response)
         self.values_of_parameters: Array = np.array([each.start for each in self.parameters])
 
+    @cached_property
+    def order(self) -> Any:
+        """Canonical order of the comparisons."""
+        return _turned(self.given, self.ordered).order(self.given)
+
     def _count(self, seen: Observations) -> None:
-        (start, bucket_start, sizes, counts), item, row = seen.all_situations
-        self.n_rows, self.n_seen = len(counts), float(counts.sum())
-        pair = (np.diff(start) == 2) & (np.diff(bucket_start) > 0)
-        low = np.minimum(start[:-1], len(item) - 1)
-        high = np.where(pair, low + 1, low)
-        tied = np.append(sizes, 0)[np.minimum(bucket_start[:-1], len(sizes))] == 2
-        shown = (row[high] == SHOWN_FIRST).astype(np.int64) - (row[low] == SHOWN_FIRST) if self.ordered else 0 * low
-        turn = np.where(shown == 0, item[high] < item[low], shown > 0)  # whether `high` is the first item
-        first, second = np.where(turn, item[high], item[low]), np.where(turn, item[low], item[high])
-        outcome = np.where(tied, TIE, np.where(turn, SECOND, FIRST))
-        key = (first * self.n_groups + second) * 2 + (shown != 0)
-        d = 0 if seen.differences is None else seen.differences.shape[1]
-        differences = np.zeros((len(counts), 0)) if seen.differences is None else turned(seen.differences, turn)
-        columns = *differences.T, key, ~pair
-        self.order = np.lexsort((counts, outcome, *columns))
-        among = self.order[: pair.sum()]
-        new = np.any([np.diff(column[among], prepend=np.nan) != 0.0 for column in columns[:-1]], axis=0)
+        these = _turned(seen, self.ordered)
+        among = these.order(seen)[: these.pair.sum()]
+        columns = *these.differences.T, these.key
+        new = np.any([np.diff(column[among], prepend=np.nan) != 0.0 for column in columns], axis=0)
         which, distinct = np.cumsum(new) - 1, among[new]
-        size = len(distinct)
-        times: Array = np.bincount(outcome[among] * size + which, counts[among], 3 * size).astype(np.float64)
+        size, counts = len(distinct), seen.all_situations.outcomes.counts
+        times: Array = np.bincount(these.outcome[among] * size + which, counts[among], 3 * size).astype(np.float64)
         self.counts = times.reshape(3, size)
-        self.first, self.second, self.shown = first[distinct], second[distinct], (shown != 0)[distinct].astype(np.int64)
-        self.runs = np.flatnonzero(np.diff(key[distinct] // 2, prepend=-1))
-        units = np.array([each.unit for each in self.parameters[len(self.parameters) - d :]])
-        self.differences: Array = differences[distinct] / units
+        key = these.key[distinct]
+        self.first, self.second, self.shown = np.unravel_index(key, (self.n_groups, self.n_groups, 2))
+        self.runs = np.flatnonzero(np.diff(key // 2, prepend=-1))
+        units = np.array([each.unit for each in self.parameters[len(self.parameters) - len(columns) + 1 :]])
+        self.differences: Array = these.differences[distinct] / units
 
     @property
     def held(self) -> tuple[Any, ...]:
@@ -107,6 +104,11 @@ class PairRows(SituationRows):
     def work(self) -> int:
         """Count of numbers read by a pass."""
         return self.counts.size + self.differences.size
+
+    @property
+    def work_of_curvature(self) -> int:
+        """Count of numbers read for a curvature."""
+        return 2 * (2 + len(self.law.parameters)) * self.work
 
     def set_threads(self, n_threads: int) -> None:
         """Do nothing: a pass is too short to be shared."""
@@ -281,3 +283,31 @@ class PairRows(SituationRows):
             found = self.law.summed(*at, self.counts)
             moved.append((found.first, found.second, found.slopes))
         return tuple((low - high) / (2.0 * STEP) for low, high in zip(*moved, strict=True))
+
+
+class Turned(NamedTuple):
+    """Comparisons, each with the first item and the second as `PairRows` has them."""
+
+    pair: npt.NDArray[np.bool_]  # False for an item without a rival
+    key: npt.NDArray[np.integer]  # of both items, and whether one was shown first
+    outcome: npt.NDArray[np.integer]
+    differences: Array
+
+    def order(self, seen: Observations) -> npt.NDArray[np.intp]:
+        """Return an order by content, with the pairs first."""
+        return np.lexsort((seen.weights, self.outcome, *self.differences.T, self.key, ~self.pair))
+
+
+def _turned(seen: Observations, ordered: bool) -> Turned:
+    (start, bucket_start, sizes, _), item, row = seen.all_situations
+    pair = (np.diff(start) == 2) & (np.diff(bucket_start) > 0)
+    low = np.minimum(start[:-1], len(item) - 1)
+    high = np.where(pair, low + 1, low)
+    tied = np.append(sizes, 0)[np.minimum(bucket_start[:-1], len(sizes))] == 2
+    shown = (row[high] == SHOWN_FIRST).astype(np.int64) - (row[low] == SHOWN_FIRST) if ordered else 0 * low
+    turn = np.where(shown == 0, item[high] < item[low], shown > 0)  # whether `high` is the first item
+    first, second = np.where(turn, item[high], item[low]), np.where(turn, item[low], item[high])
+    key = (first * seen.n_groups + second) * 2 + (shown != 0)
+    outcome = np.where(tied, TIE, np.where(turn, SECOND, FIRST))
+    differences = np.zeros((len(pair), 0)) if seen.differences is None else turned(seen.differences, turn)
+    return Turned(pair, key, outcome, differences)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,16 +14,19 @@ import numpy as np
 from plackett.data.observations import Observations, Situations
 from plackett.engines.base import Likelihood, Rows, SituationRows, check_counts
 from plackett.engines.by_passes import ByPasses
+from plackett.engines.merged import merge_equal, without_covariates
 from plackett.engines.pairs import PairRows, all_pairs
-from plackett.engines.situations import NumpySituations
+from plackett.engines.situations import canonical, checked_situations
 from plackett.model.draws import gamma, stream_of
 from plackett.model.features import Features
 from plackett.model.race import Array, Stats, Weights, scaled
-from plackett.responses.base import parameters_of
-from plackett.responses.left_sets import expect_sets, sample_sets, sets_of
+from plackett.responses.base import Whole, of_pairs, parameters_of
+from plackett.responses.left_sets import expect_sets, pairs_of_sets, sample_sets, sets_of
 from plackett.responses.ranking import Ranking
 
 ONE = np.ones((1, 1))  # W of rankings without covariates
+LOWEST = -300.0  # log-rates below the largest count as this far below, so that squares do not underflow
+DENSE = 32  # pairs of a set and one within it, for each set, up to which a curvature is quicker than steps of EM
 OTHERS = 0x2545F4914F6CDD1D  # xor-ed into the key of rankings with ties
 
 
@@ -31,13 +35,19 @@ class LeftSets(SituationRows):
 
     absolute, n_features, features = False, 1, ONE
 
-    def __init__(self, situations: NumpySituations):
-        """Build from prepared situations in canonical order."""
-        outcomes, self.n_groups = situations.outcomes, situations.n_groups
-        self.sets, (_, chosen, situation) = sets_of(outcomes, situations.group, situations.n_groups)
+    def __init__(self, situations: Situations, n_groups: int, given: Situations):
+        """Build from situations in an order that depends on their content; `given` are all of them, in input order."""
+        outcomes, item, _ = situations
+        self.sets, (_, chosen, situation) = sets_of(outcomes, item, n_groups)
         times = np.where(chosen, outcomes.counts[situation], 0.0)
-        self.wins: Array = np.bincount(situations.group, times, minlength=self.n_groups).astype(np.float64)
-        self.n_rows, self.order, self.n_seen = situations.n_rows, situations.order, situations.n_seen
+        self.wins: Array = np.bincount(item, times, minlength=n_groups).astype(np.float64)
+        self.n_groups, self.n_rows, self.n_seen = n_groups, len(given.outcomes.counts), float(outcomes.counts.sum())
+        self.given = given
+
+    @cached_property
+    def order(self) -> Any:
+        """Canonical order of the rankings."""
+        return canonical(ONE, self.given)[1]
 
     @property
     def held(self) -> tuple[Any, ...]:
@@ -51,6 +61,11 @@ class LeftSets(SituationRows):
 
     def set_threads(self, n_threads: int) -> None:
         """Do nothing: a pass is too short to be shared."""
+
+    def likelihood(self) -> Likelihood | None:
+        """Return the likelihood of worths, with its exact curvature where the sets are small."""
+        pairs = pairs_of_sets(self.sets.smaller, DENSE * self.work)
+        return ByPasses(self) if pairs is None else SetLikelihood(self, pairs)
 
     def _pass(self, rates: Array, key: int | None) -> tuple[float, Array]:
         """Return Σ c_S ln R_S, and the exposure."""
@@ -97,6 +112,34 @@ class CompiledLeftSets(LeftSets):
         return sample_sets(self.sets, rates, np.uint64(key), left, exposure), exposure
 
 
+class SetLikelihood(ByPasses):
+    """V(ln λ) of distinct sets, with −∂²V = diag(A·1) − A, where A_ij = r_i r_j Σ_{S∋i,j} c_S/R_S² for i ≠ j.
+
+    `outer` and `inner` are all pairs of a set and a smaller one within it, of which each adds an item of its own.
+    """
+
+    def __init__(self, rows: LeftSets, pairs: tuple[Whole, Whole]):
+        super().__init__(rows)
+        self.sets, (self.outer, self.inner) = rows.sets, pairs
+
+    @property
+    def work_of_curvature(self) -> int:
+        """Count of numbers read for a curvature."""
+        return len(self.sets.item) + len(self.outer)
+
+    def curvature(self, log_weights: Array, free: Array) -> Array:
+        """Return −∂²V (K, K)."""
+        item, n, K = self.sets.item, len(self.sets.item), self.n_groups
+        rates = np.exp(np.maximum(log_weights - log_weights.max(), LOWEST))
+        left = rates[item] + np.bincount(self.outer, rates[item[self.inner]], n)
+        weight = self.sets.times / left**2
+        within = weight + np.bincount(self.inner, weight[self.outer], n)  # of all sets that contain this one
+        pairs = np.bincount(item[self.outer] * K + item[self.inner], within[self.outer], K * K).reshape(K, K)
+        found: Array = -(pairs + pairs.T) * rates * rates[:, None]
+        np.fill_diagonal(found, -found.sum(axis=1))
+        return found
+
+
 class CombinedRows(SituationRows):
     """Rows of two kinds, whose passes add; `order` covers both, by input position."""
 
@@ -141,16 +184,16 @@ class CombinedRows(SituationRows):
         return rows.value(weights) + others.value(weights)
 
 
-def without_covariates(seen: Observations) -> Observations:
-    """Return the same situations, with all entries on row 0 of W."""
-    outcomes, group, row = seen.all_situations
-    return Observations.of_situations(Situations(outcomes, group, np.zeros_like(row)), seen.response, seen.n_groups)
-
-
 def left_sets(seen: Observations, kind: type[LeftSets]) -> LeftSets:
     """Reduce rankings without covariates or ties to their distinct sets."""
-    untied = Observations.of_situations(seen.all_situations, Ranking(), seen.n_groups)
-    return kind(NumpySituations(ONE, without_covariates(untied)))
+    untied = Observations.of_situations(without_covariates(seen).all_situations, Ranking(), seen.n_groups)
+    given = checked_situations(ONE, untied)
+    if of_pairs(given.outcomes):
+        return kind(merge_equal(untied).all_situations, seen.n_groups, given)
+    ordered, order, _ = canonical(ONE, given)
+    found = kind(ordered, seen.n_groups, given)
+    found.order = order
+    return found
 
 
 def plain_rows(seen: Observations, sets: type[LeftSets], tied_rows: Callable[[Features, Observations], Rows]) -> Rows:

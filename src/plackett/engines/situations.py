@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import copy
 import itertools
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -91,17 +90,6 @@ def checked_situations(features: Features, seen: Observations) -> Situations:
         if len(numbers) != situations.outcomes.start[-1] or numbers.min() < 0 or numbers.max() >= bound:
             raise ValueError(f"{name} must have a number from 0 to {bound - 1} for each entry.")
     return situations
-
-
-def merge_equal(seen: Observations) -> Observations:
-    """Merge equal situations and add their counts."""
-    whole, _, _ = digests(np.ones((1, 1)), seen.all_situations)
-    _, first, which = np.unique(whole, return_index=True, return_inverse=True)
-    some = seen.part(first)
-    outcomes, group, row = some.all_situations
-    counts: Array = np.bincount(which.ravel(), seen.all_situations.outcomes.counts).astype(np.float64)
-    outcomes = outcomes._replace(counts=counts)
-    return replace(some, situations=Situations(outcomes, group, row))
 
 
 class NumpySituations(SituationRows):

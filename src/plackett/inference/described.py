@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from plackett.compute.memory import check_draws_fit
-from plackett.engines.base import Likelihood, Rows
-from plackett.engines.by_passes import ByPasses
+from plackett.engines.base import Rows
 from plackett.inference.base import Fit, Problem, open_ended
 from plackett.inference.chains import begin
 from plackett.inference.described_walk import DescribedDensity, DescribedWalk
@@ -32,11 +31,6 @@ from plackett.priors import as_prior, tabulate
 SHAPES = (1000.0, 300.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.3)  # that EM tries
 
 
-def likelihood_of(rows: Rows) -> Likelihood:
-    """Return the likelihood of worths with its slopes, of any rows without covariates."""
-    return rows.walk() or ByPasses(rows)
-
-
 class DescribedRun(Run):
     """Run of the sampler of described items; shape None samples a."""
 
@@ -50,7 +44,9 @@ class DescribedRun(Run):
         self.problem, self.learned = problem, shape is None
         prior = as_prior(settings.shape_prior)
         table = tabulate(prior)
-        walk = DescribedWalk(likelihood_of(problem.rows), problem, Target(1.0, self.learned, *table), shape, z)
+        likelihood = problem.rows.likelihood()
+        assert likelihood is not None
+        walk = DescribedWalk(likelihood, problem, Target(1.0, self.learned, *table), shape, z)
         begin_one = partial(begin, problem, shape, prior.lower, prior.upper)
         generators = [np.random.default_rng(seed) for seed in problem.seed.spawn(settings.chains)]
         chains = [walk.begin(begin_one(rng), rng) for rng in generators]
@@ -96,7 +92,9 @@ def draw_described(settings: Gibbs, problem: Problem, shape: float | None, z: Ar
 
 def mode_of(rows: Rows, shape: float, z: Array) -> tuple[Array, Array, Array, float]:
     """Return ln λ̄ (K, 1), γ, the parameters of the response, and the log-posterior at the mode."""
-    density = DescribedDensity(likelihood_of(rows), WorthPrior(shape, 1.0, 0.0, True), z, informed=False)
+    likelihood = rows.likelihood()
+    assert likelihood is not None
+    density = DescribedDensity(likelihood, WorthPrior(shape, 1.0, 0.0, True), z, informed=False)
     q = density.mode()
     K, P = density.K, density.P
     values = np.array([each.bound(u) for each, u in zip(rows.parameters, q[K : K + P], strict=True)])

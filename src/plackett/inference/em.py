@@ -20,7 +20,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
 from plackett.capabilities import Ignored
-from plackett.engines.base import Rows
+from plackett.engines.base import Likelihood, Rows
 from plackett.inference.ascent import Ascent
 from plackett.inference.base import Fit, Problem, check_count, check_tolerance
 from plackett.inference.parameters import maximise_parameters
@@ -33,6 +33,8 @@ from plackett.posterior.weights import Point
 Mask = npt.NDArray[np.bool_]
 PRECISION = 1e-8  # of a parameter of the response: rounding blurs a maximum by its square root
 GAIN = 1e-14  # relative gain of the objective that ends the search over parameters, which may diverge
+PASSES = 10  # a step of Newton's method may take as long as so many passes
+BEGIN, FLOPS = 10_000, 50  # numbers that a pass reads in the time it takes to begin; operations on a matrix, in one
 SHAPES = (3.0, 2.0, 1.5, 1.2, 1.1, 1.0, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05)
 
 
@@ -259,11 +261,18 @@ class TailedClimb(Climbing):
         return log_weights if self.rows.absolute else normalised(log_weights)
 
 
-def at_the_mode(rows: Rows, shape: float, rate: float, log_weights: Array) -> tuple[Rows, Array]:
-    """Return rows with maximising parameters, and ln λ, if Newton's method finds them; otherwise the arguments."""
+def at_the_mode(
+    rows: Rows, shape: float, rate: float, log_weights: Array, accelerate: bool = True
+) -> tuple[Rows, Array]:
+    """Return rows with maximising parameters, and ln λ, if Newton's method finds them; otherwise the arguments.
+
+    It is used for parameters and scales, which EM finds slowly, and for other worths if a step costs little.
+    """
     likelihood = rows.walk()
     if likelihood is None or not (likelihood.absolute or likelihood.parameters):
-        return rows, log_weights
+        likelihood = rows.likelihood() if accelerate and rows.n_features == 1 else None
+        if likelihood is None or not _is_quick(likelihood, rows):
+            return rows, log_weights
     prior = WorthPrior(shape - 1.0, rate, 0.0, not likelihood.absolute)
     K, q = rows.n_groups, Density(likelihood, prior, informed=False).mode()
     values = [each.bound(u) for each, u in zip(rows.parameters, q[K:], strict=True)]
@@ -271,6 +280,12 @@ def at_the_mode(rows: Rows, shape: float, rate: float, log_weights: Array) -> tu
         return rows, log_weights
     x = q[:K, None]
     return (rows.at(np.array(values)) if values else rows), x if likelihood.absolute else normalised(x)
+
+
+def _is_quick(likelihood: Likelihood, rows: Rows) -> bool:
+    """True if Newton's method is expected to take less time than EM."""
+    step = likelihood.work_of_curvature + rows.n_groups**3 / FLOPS
+    return step <= PASSES * (rows.work + BEGIN)
 
 
 def walk(shape: float) -> list[float]:
@@ -347,7 +362,7 @@ class EM(BaseEstimator):
         for shape in shapes:
             climb: Climbing
             if tailed is None and shape >= 1.0:
-                rows, log_weights = at_the_mode(rows, shape, rate, log_weights)
+                rows, log_weights = at_the_mode(rows, shape, rate, log_weights, self.accelerate)
             if tailed is None:
                 climb = Climb(rows, shape, log_weights, self.accelerate, rate)
             else:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
@@ -18,6 +16,7 @@ from plackett.inference.em import EM
 from plackett.model.race import Array, Weights
 from plackett.posterior.base import RacePosterior
 from plackett.posterior.weights import Point
+from plackett.responses.base import Outcomes, of_pairs
 
 DRAW = "Use inference='gibbs', whose posterior exists in any case."
 EXACT = 1e-8  # share of a column that is left where it is a linear function of others
@@ -44,9 +43,8 @@ def no_maximum(network: Rankings, rows: Rows) -> str | None:
 
 def network_of_pairs(R: Rankings, ties_count: bool, order_effect: bool) -> Rankings:
     """Return the comparisons; a tie that counts is a win of both. Raises if a parameter has no maximum."""
-    (start, bucket_start, sizes, counts), n = R.outcomes, len(R)
-    pairs = (np.diff(start) == 2) & (np.diff(bucket_start) == 1)
-    if not pairs.all() or not (ties_count or order_effect):
+    (_, _, sizes, counts), n = R.outcomes, len(R)
+    if not of_pairs(R.outcomes) or not (ties_count or order_effect):
         return R
     (upper, lower), tied = R.item.reshape(n, 2).T, sizes == 2
     if ties_count and tied.all():
@@ -58,9 +56,10 @@ def network_of_pairs(R: Rankings, ties_count: bool, order_effect: bool) -> Ranki
             raise ValueError(f"who was shown first {often} every time, so that the order effect has no maximum. {DRAW}")
     if not (ties_count and tied.any()):
         return R
-    upper, lower = np.append(upper, lower[tied]), np.append(lower, upper[tied])
-    both = Rankings.from_pairs(upper.tolist(), lower.tolist(), items=range(len(R.items)))
-    return replace(both, items=R.items)
+    pairs = R.item.reshape(n, 2)
+    won = np.concatenate([pairs, pairs[tied, ::-1]])
+    outcomes = Outcomes.pairs(np.zeros(len(won), dtype=bool), np.append(counts, counts[tied]))
+    return Rankings(R.items, won.ravel(), outcomes, R.unranked)
 
 
 def check_identified(rows: Rows) -> None:

@@ -62,11 +62,18 @@ def _slice_step(rng: np.random.Generator, log_density: Callable[[float], float],
 def maximise_parameters(rows: Rows, weights: Weights) -> Array:
     """Maximise the likelihood given the weights; return the values.
 
-    Coefficients go by Newton's method, with all other parameters; without coefficients one goes after the other.
+    Coefficients go by Newton's method, with all other parameters; without coefficients one goes after the other, unless
+    Newton's method would move none of them.
     """
     values, likelihood = rows.values_of_parameters.copy(), rows.walk()
-    if likelihood is not None and not all(each.bounded for each in rows.parameters):
-        return _by_newton(likelihood, weights.log_own[:, 0], values)
+    if likelihood is not None:
+        x = np.maximum(weights.log_own[:, 0], weights.log_own.max() + LOWEST)
+        free = np.array([each.free(value) for each, value in zip(rows.parameters, values, strict=True)])
+        if not all(each.bounded for each in rows.parameters):
+            return _by_newton(likelihood, x, free)
+        step = ascent_step(likelihood.curvature_of_parameters(x, free), likelihood.slopes(x, free)[2])
+        if np.abs(step).max() < PRECISE:
+            return values
     for i, each in enumerate(rows.parameters):
         at = each.free(values[i])
         found = minimize_scalar(
@@ -80,10 +87,8 @@ def maximise_parameters(rows: Rows, weights: Weights) -> Array:
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # of steps that are halved
-def _by_newton(likelihood: Likelihood, log_weights: Array, values: Array) -> Array:
-    """Climb in the unconstrained parameters by Newton's method with step halving."""
-    x, parameters = np.maximum(log_weights, log_weights.max() + LOWEST), likelihood.parameters
-    free = np.array([each.free(value) for each, value in zip(parameters, values, strict=True)])
+def _by_newton(likelihood: Likelihood, x: Array, free: Array) -> Array:
+    """Climb in the unconstrained parameters by Newton's method with step halving; return the values."""
     value, _, slope = likelihood.slopes(x, free)
     for _ in range(NEWTON):
         step = ascent_step(likelihood.curvature_of_parameters(x, free), slope)
@@ -97,7 +102,7 @@ def _by_newton(likelihood: Likelihood, log_weights: Array, values: Array) -> Arr
         free, value, slope = free + step, found, moved
         if np.abs(step).max() < PRECISE:
             break
-    return np.array([each.bound(u) for each, u in zip(parameters, free, strict=True)])
+    return np.array([each.bound(u) for each, u in zip(likelihood.parameters, free, strict=True)])
 
 
 def _value_at(rows: Rows, weights: Weights, values: Array, i: int, free: float) -> float:

@@ -23,10 +23,11 @@ from plackett.model.race import Array
 DENSE = 1500  # coordinates up to which curvature is a matrix
 NEWTON, HALVINGS = 60, 40  # steps, and halvings of one
 Known = tuple[float, Array, Array]  # V, ∂V/∂x, ∂V/∂f
+STEP = 1e-6  # the last step, of which the error is about the square
 PRECISE = 1e-12  # a gain, as a share of the number of votes, that ends the climb
 HIGHEST = 700.0  # ln of what a double can hold
 FLAT = 1e-9  # of the largest eigenvalue, what counts as none
-QUICK = 1 << 27  # numbers to read for a curvature from passes: more would take longer than EM
+QUICK = 1 << 28  # numbers to read for a curvature: more would take longer than EM
 
 
 class WorthPrior(NamedTuple):
@@ -133,7 +134,7 @@ class Density:
             if found < value - PRECISE * abs(value):
                 break
             q, value, slope = new, found, gradient
-            if gain <= PRECISE * max(self.likelihood.n_seen, 1.0) and np.abs(step).max() < 1e-7:
+            if gain <= PRECISE * max(self.likelihood.n_seen, 1.0) and np.abs(step).max() < STEP:
                 break
         return q
 
@@ -143,7 +144,8 @@ def ascent_step(curvature: Array, slope: Array) -> Array:
     ridge, scale = 0.0, np.abs(np.diag(curvature)).max() + 1e-300
     while True:
         try:
-            found: Array = cho_solve(cho_factor(curvature + ridge * np.eye(len(slope)), lower=True), slope)
+            raised = curvature + ridge * np.eye(len(slope)) if ridge else curvature
+            found: Array = cho_solve(cho_factor(raised, lower=True), slope)
             return found
         except LinAlgError:
             ridge = max(10.0 * ridge, 1e-8 * scale)
@@ -160,10 +162,15 @@ def _by_gradients(slopes: Callable[[Array], tuple[float, Array]], q: Array) -> A
 
 def covariance_of(information: Array) -> Array | None:
     """Return the inverse; None if a direction has no information."""
-    values, vectors = np.linalg.eigh(information)
-    if values[0] <= FLAT * values[-1]:
+    try:
+        found: Array = cho_solve(cho_factor(information, lower=True), np.eye(len(information)))
+    except LinAlgError:
         return None
-    return np.asarray((vectors / values) @ vectors.T)
+    if np.linalg.norm(information) * np.linalg.norm(found) > 1.0 / FLAT:  # is at least the condition number
+        values = np.linalg.eigvalsh(information)
+        if values[0] <= FLAT * values[-1]:
+            return None
+    return (found + found.T) / 2.0
 
 
 def covariance_at(

@@ -69,6 +69,12 @@ class Outcomes(NamedTuple):
         times = np.ones(len(n)) if counts is None else np.asarray(counts, dtype=np.float64)
         return checked(cls(np.append(0, np.cumsum(n)), np.arange(len(n) + 1), ones, times))
 
+    @classmethod
+    def pairs(cls, tied: npt.NDArray[np.bool_], counts: Array) -> Outcomes:
+        """Build pairs, each won by the entry stored first unless it is tied."""
+        n = len(tied)
+        return cls(np.arange(0, 2 * n + 1, 2), np.arange(n + 1), np.where(tied, 2, 1), counts)
+
 
 def checked(outcomes: Outcomes) -> Outcomes:
     """Return the outcomes unchanged; raise ValueError if their arrays are inconsistent."""
@@ -87,6 +93,11 @@ def checked(outcomes: Outcomes) -> Outcomes:
     if not (np.isfinite(counts).all() and (counts >= 0).all()):
         raise ValueError(f"counts must be finite and not negative, got {counts[~(counts >= 0)][:3]}.")
     return outcomes
+
+
+def of_pairs(outcomes: Outcomes) -> bool:
+    """True if each situation has two entries, with one bucket: the first entry of both, or both."""
+    return bool((np.diff(outcomes.start) == 2).all() and (np.diff(outcomes.bucket_start) == 1).all())
 
 
 def places_of(outcomes: Outcomes) -> Whole:

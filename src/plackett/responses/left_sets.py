@@ -54,11 +54,13 @@ def sets_of(outcomes: Outcomes, item: Whole, n_items: int) -> tuple[Sets, Stages
     mark = np.uint64(1) << numbers if n_items <= BITS else mixed(numbers + np.uint64(1))
     climb = np.append(np.cumsum(mark[item][::-1])[::-1], np.uint64(0))  # sums and differences modulo 2^64
     digest = climb[:-1] - climb[start[situation + 1]]
-    order = np.lexsort((item, digest, size))
-    new = np.append(True, (np.diff(digest[order]) != 0) | (np.diff(size[order]) != 0))
+    order = np.argsort(digest)
+    new = np.append(True, np.diff(digest[order]) != 0)
+    by_size = np.argsort(size[order[new]], kind="stable")  # of the sets, which are in order of their digests
     place = np.empty(len(item), dtype=np.int64)
-    place[order] = np.cumsum(new)  # from 1 on
-    first = order[new]
+    place[order] = (np.argsort(by_size) + 1)[np.cumsum(new) - 1]  # from 1 on
+    least = np.minimum.reduceat((item * len(item) + np.arange(len(item)))[order], np.flatnonzero(new))
+    first = least[by_size] % len(item)  # an entry of each set, of its smallest item that was chosen
     following = np.where(size > 1, np.append(place[1:], 0), 0)
     times = np.where(stage, counts[situation], 0.0)
     sets = Sets(
@@ -67,6 +69,28 @@ def sets_of(outcomes: Outcomes, item: Whole, n_items: int) -> tuple[Sets, Stages
         np.bincount(place, times, minlength=len(first) + 1).astype(np.float64),
     )
     return sets, Stages(place, stage, situation)
+
+
+def pairs_of_sets(smaller: Whole, most: int) -> tuple[Whole, Whole] | None:
+    """Return all pairs of a set and a smaller one that it extends, directly or not; None if there are more than `most`.
+
+    Examples
+    --------
+    >>> pairs_of_sets(np.array([0, 0, 1, 2]), most=10)  # set 3 extends set 2, which extends set 1
+    (array([2, 3, 3]), array([1, 2, 1]))
+    """
+    outer, inner = np.arange(len(smaller)), smaller
+    found = [(outer[:0], inner[:0])]
+    while len(outer):
+        some = inner > 0
+        outer, inner = outer[some], inner[some]
+        found.append((outer, inner))
+        most -= len(outer)
+        if most < 0:
+            return None
+        inner = smaller[inner]
+    outers, inners = (np.concatenate(each) for each in zip(*found, strict=True))
+    return outers, inners
 
 
 @jit

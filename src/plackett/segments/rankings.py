@@ -13,8 +13,9 @@ import numpy as np
 from scipy.special import logsumexp
 
 from plackett.data.observations import Observations, Situations
-from plackett.engines.plain_rankings import ONE, without_covariates
-from plackett.engines.situations import canonical, merge_equal
+from plackett.engines.merged import merge_equal, without_covariates
+from plackett.engines.plain_rankings import ONE
+from plackett.engines.situations import canonical
 from plackett.inference.em import maximise_on_simplex
 from plackett.model.mixture import FAINT
 from plackett.model.race import Array
