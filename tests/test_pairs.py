@@ -203,7 +203,7 @@ def test_newton_ends_where_passes_end(name, monkeypatch):
     values = np.array([each.start for each in parameters_of(make_response(name))])
     winner, loser, tied, _ = drawn(rng, name, np.exp(rng.normal(size=K)), values, 100)
     R, found = as_rankings(winner, loser, tied), []
-    for start in (None, lambda rows, shape, rate, log_weights, accelerate: (rows, log_weights)):
+    for start in (None, lambda rows, shape, rate, log_weights, *_: (rows, log_weights)):
         if start is not None:
             monkeypatch.setattr("plackett.inference.em.at_the_mode", start)
         found.append(PlackettLuceRanker(EM(tol=1e-9), shape=1.5, ties=name).fit(None, R))

@@ -24,7 +24,7 @@ from plackett.engines.base import Likelihood, Rows
 from plackett.inference.ascent import Ascent
 from plackett.inference.base import Fit, Problem, check_count, check_tolerance
 from plackett.inference.parameters import maximise_parameters
-from plackett.inference.worth_mode import Density, WorthPrior
+from plackett.inference.worth_mode import CLOSE, Density, WorthPrior
 from plackett.model.mixture import normalised
 from plackett.model.race import Array, Weights
 from plackett.model.weights import GIG
@@ -262,7 +262,7 @@ class TailedClimb(Climbing):
 
 
 def at_the_mode(
-    rows: Rows, shape: float, rate: float, log_weights: Array, accelerate: bool = True
+    rows: Rows, shape: float, rate: float, log_weights: Array, tol: float, accelerate: bool
 ) -> tuple[Rows, Array]:
     """Return rows with maximising parameters, and ln λ, if Newton's method finds them; otherwise the arguments.
 
@@ -274,7 +274,7 @@ def at_the_mode(
         if likelihood is None or not _is_quick(likelihood, rows):
             return rows, log_weights
     prior = WorthPrior(shape - 1.0, rate, 0.0, not likelihood.absolute)
-    K, q = rows.n_groups, Density(likelihood, prior, informed=False).mode()
+    K, q = rows.n_groups, Density(likelihood, prior, informed=False).mode(tol=max(tol, CLOSE))
     values = [each.bound(u) for each, u in zip(rows.parameters, q[K:], strict=True)]
     if not np.isfinite(q).all() or any(v <= each.lower for each, v in zip(rows.parameters, values, strict=True)):
         return rows, log_weights
@@ -305,13 +305,15 @@ class EM(BaseEstimator):
     ----------
     tol : float
         Fixed features: stop when (10) changes no normalised weight by more than this, nor the logarithm of their
-        sum if the prior identifies the scale.
+        sum if the prior identifies the scale. Worths of few items begin where the next step of Newton's method would
+        change their logarithms by about this.
     max_iter : int
         Maximum number of iterations at the final shape; earlier shapes on the path down from 1 use a coarser tolerance.
         With learned directions, iterations at each penalty.
     accelerate : bool
-        Fixed features: extrapolate (Anderson), safeguarded so that the objective never falls. False gives the plain EM
-        of the paper.
+        Fixed features: extrapolate (Anderson), safeguarded so that the objective never falls, and begin the worths of
+        few items at the mode by Newton's method. False gives the plain EM of the paper, except that laws of ties, order
+        effects and attributes begin at the mode in any case.
     shapes : sequence of float
         Fixed features: shapes that ``shape="learn"`` tries, in decreasing order with warm starts.
     cv : int, splitter or iterable
@@ -362,7 +364,7 @@ class EM(BaseEstimator):
         for shape in shapes:
             climb: Climbing
             if tailed is None and shape >= 1.0:
-                rows, log_weights = at_the_mode(rows, shape, rate, log_weights, self.accelerate)
+                rows, log_weights = at_the_mode(rows, shape, rate, log_weights, self.tol, self.accelerate)
             if tailed is None:
                 climb = Climb(rows, shape, log_weights, self.accelerate, rate)
             else:

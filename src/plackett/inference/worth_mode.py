@@ -23,8 +23,8 @@ from plackett.model.race import Array
 DENSE = 1500  # coordinates up to which curvature is a matrix
 NEWTON, HALVINGS = 60, 40  # steps, and halvings of one
 Known = tuple[float, Array, Array]  # V, ∂V/∂x, ∂V/∂f
-STEP = 1e-6  # the last step, of which the error is about the square
-PRECISE = 1e-12  # a gain, as a share of the number of votes, that ends the climb
+CLOSE = 1e-12  # length of a step that is left out
+PRECISE = 1e-12  # share of the value by which rounding may let it fall
 HIGHEST = 700.0  # ln of what a double can hold
 FLAT = 1e-9  # of the largest eigenvalue, what counts as none
 QUICK = 1 << 28  # numbers to read for a curvature: more would take longer than EM
@@ -115,14 +115,18 @@ class Density:
         return np.append(np.zeros(self.K), free)
 
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # of steps that are halved
-    def mode(self, start: Array | None = None) -> Array:
-        """Return the mode, by Newton's method with step halving, or by L-BFGS for many items."""
+    def mode(self, start: Array | None = None, tol: float = CLOSE) -> Array:
+        """Return the mode, by Newton's method with step halving, or by L-BFGS for many items.
+
+        Newton's method ends where the square of a step is less than `tol`, as the next would be about that long.
+        """
         q = self.start() if start is None else start
         if len(q) > self.dense:
             return _by_gradients(self.slopes, q)
         value, slope = self.slopes(q)
         for _ in range(NEWTON):
             step = ascent_step(self.curvature(q), slope)
+            longest = np.abs(step).max()
             new, found, gradient = q, value, slope
             for _ in range(HALVINGS):
                 new = q + step
@@ -130,11 +134,10 @@ class Density:
                 if np.isfinite(found) and found >= value - PRECISE * abs(value):
                     break
                 step = step / 2.0
-            gain = abs(found - value)
             if found < value - PRECISE * abs(value):
                 break
             q, value, slope = new, found, gradient
-            if gain <= PRECISE * max(self.likelihood.n_seen, 1.0) and np.abs(step).max() < STEP:
+            if longest**2 < tol:
                 break
         return q
 
