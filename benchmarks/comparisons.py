@@ -14,10 +14,11 @@ from scipy.optimize import minimize
 from plackett import EM, Gibbs, PlackettLuceRanker, Rankings
 from plackett.datasets import load
 
-TIMES, DRAWS, SPARSE, STYLED = 5, 1000, (10_000, 1_000_000), (50, 100_000)
+TIMES, FEW, DRAWS, SPARSE, STYLED = 30, 3, 1000, (10_000, 1_000_000), (50, 100_000)
 TASKS = (3000, 12, 5), (3000, 20, 4), (3000, 50, 5)  # tasks, items, and items of a task
 SMALLEST = {
     "TIMES": 1,
+    "FEW": 1,
     "DRAWS": 10,
     "TASKS": ((40, 6, 4),),
     "SPARSE": (30, 400),
@@ -92,6 +93,23 @@ def by_evalica(winners, losers, counts, labels):
     return np.log([score.scores[label] for label in labels])
 
 
+def newman(R):
+    """Function that gives ln worths under Davidson's law of ties by Newman's iteration in evalica."""
+    import evalica
+
+    pairs, K = R.item.reshape(-1, 2), len(R.items)
+    labels = [str(k) for k in range(K)]
+    xs, ys = ([labels[k] for k in codes] for codes in pairs.T)
+    seen, tied = R.counts.tolist(), R.outcomes.sizes[R.outcomes.bucket_start[:-1]] == 2
+    won = [evalica.Winner.Draw if tie else evalica.Winner.X for tie in tied.tolist()]
+
+    def fit():
+        score = evalica.newman(xs, ys, won, weights=seen, tolerance=1e-10, limit=100_000)
+        return np.log([score.scores[label] for label in labels])
+
+    return fit
+
+
 def installed(name):
     """True if this library is here; says so if not."""
     if importlib.util.find_spec(name) is None:
@@ -127,14 +145,14 @@ def others_from_votes(winners, losers, labels):
     return found
 
 
-def compare(own, fits):
+def compare(own, fits, times):
     """Print the seconds of `own`, which returns a fitted model, and of other functions that return ln worths."""
-    took, model = seconds(own, times=TIMES)
+    took, model = seconds(own, times)
     worth = np.log(model.weights_[:, 0])
     worth -= worth.mean()
-    print(f"  plackett, Bradley–Terry: {took:.4f} s, with intervals")
+    print(f"  plackett, with intervals: {took:.4f} s")
     for name, fit in fits.items():
-        other, found = seconds(fit, times=TIMES)
+        other, found = seconds(fit, times)
         apart = np.abs(np.asarray(found) - np.mean(found) - worth).max()
         print(f"  {name}: {other:.4f} s; ours is {took / other:.2f} times as long; log-worths differ by {apart:.1e}")
 
@@ -144,16 +162,21 @@ def maxima(R):
     some, winner, loser, counts = decided(R)
     labels, model = some.items.tolist(), PlackettLuceRanker(EM(), shape=1)
     K, n = len(labels), int(counts.sum())
-    print(f"Maximum likelihood of {K} worths from {len(some):,} ordered pairs with counts of {n:,} decided votes")
-    compare(lambda: model.fit(None, some), others(winner, loser, counts, K))
-    for ties in ("photo-finish", "davidson"):
-        took, found = seconds(lambda ties=ties: PlackettLuceRanker(EM(), shape=1, ties=ties).fit(None, R), times=TIMES)
-        parameter = found.parameters()["mean"].iloc[0]
-        print(f"  plackett, {ties}: {took:.4f} s, {-found.score(None, R):.5f} a vote, {parameter:.4f}")
-    print(f"The same from two lists of labels, one for each of {n:,} votes")
+    print(f"Bradley–Terry, {K} worths from {len(some):,} ordered pairs with counts of {n:,} decided votes")
+    compare(lambda: model.fit(None, some), others(winner, loser, counts, K), TIMES)
+    print(f"Bradley–Terry from two lists of labels, one for each of {n:,} votes")
     order = np.random.default_rng(0).permutation(np.repeat(np.arange(len(some)), counts.astype(np.int64)))
     winners, losers = ([labels[k] for k in codes[order].tolist()] for codes in (winner, loser))
-    compare(lambda: model.fit(None, Rankings.from_pairs(winners, losers)), others_from_votes(winners, losers, labels))
+    fits = others_from_votes(winners, losers, labels)
+    compare(lambda: model.fit(None, Rankings.from_pairs(winners, losers)), fits, FEW)
+    for ties, theirs in (
+        ("davidson", {"evalica, newman": newman} if installed("evalica") else {}),
+        ("photo-finish", {}),
+    ):
+        print(f"{ties}, from {len(R):,} outcomes of pairs with counts of {int(R.counts.sum()):,} votes")
+        tying = PlackettLuceRanker(EM(), shape=1, ties=ties)
+        compare(lambda tying=tying: tying.fit(None, R), {name: make(R) for name, make in theirs.items()}, TIMES)
+        print(f"  {-tying.score(None, R):.5f} a vote, {tying.parameters()['mean'].iloc[0]:.4f}")
 
 
 def posteriors(R):

@@ -228,6 +228,22 @@ def test_votes_one_by_one_are_the_same_as_counts(name, order, inference):
     pd.testing.assert_frame_equal(*both, check_exact=True)
 
 
+@pytest.mark.parametrize("order", [False, True])
+@pytest.mark.parametrize("longer", [False, True])
+def test_each_ranking_has_its_own_log_likelihood_however_often_it_comes(order, longer):
+    rng = np.random.default_rng(5)
+    winner, loser, tied, first = drawn(rng, "davidson", np.exp(rng.normal(size=K)), np.array([0.7]), 80, eta=1.5)
+    R = as_rankings(winner, loser, tied, first)
+    model = PlackettLuceRanker(EM(), ties="davidson", order_effect=order, shape=1.2).fit(None, R)
+    if longer:
+        orders = [rng.choice(4, 3, replace=False).tolist() for _ in range(40)]
+        R = Rankings.from_orders(orders, unranked="absent", items=range(K))
+        model = PlackettLuceRanker(EM(), shape=1.2).fit(None, R)
+    found = model.log_likelihood(None, R)
+    assert len(np.unique(found)) < len(R)
+    np.testing.assert_allclose(found, [model.log_likelihood(None, R[[t]])[0] for t in range(len(R))], rtol=1e-12)
+
+
 def test_the_shape_is_learned_by_held_out_pairs():
     rng = np.random.default_rng(0)
     winner, loser, tied, _ = drawn(rng, "davidson", np.exp(rng.normal(size=K)), np.array([0.7]), 200)

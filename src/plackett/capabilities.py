@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -142,9 +143,16 @@ class Combination:
     refused: str | None = None  # reason why this combination is impossible
 
 
+@cache
+def _usual(kind: type[Any]) -> dict[str, Any]:
+    """Return the defaults of the settings."""
+    found: dict[str, Any] = kind().get_params(deep=False)
+    return found
+
+
 def refuse(settings: Any, names: tuple[str, ...], why: str) -> None:
     """Raise for the first of these settings that differs from its default."""
-    usual = type(settings)().get_params(deep=False)
+    usual = _usual(type(settings))  # type: ignore[arg-type]
     for name in names:
         value = getattr(settings, name)
         if isinstance(value, str) != isinstance(usual[name], str) or not np.array_equal(value, usual[name]):

@@ -22,6 +22,7 @@ from plackett.data.rows import count_rows, take_rows
 from plackett.data.validation import check_bool, coded_groups, plain
 from plackett.describing import DescribingRankings
 from plackett.engines.base import check_counts
+from plackett.engines.merged import merged_rankings
 from plackett.estimator import whole_or_not_at_all
 from plackett.features.scaled_columns import designs
 from plackett.fit import (
@@ -260,9 +261,11 @@ class PlackettLuceRanker(DescribingRankings):
         if len(some) < len(R):
             R, X = R[some], None if X is None else take_rows(X, some)
             groups = None if groups is None else groups[some]
+        self._note_ignored_ties(R, X is None and of_pairs(R.outcomes))
+        if X is None and groups is None and segments is None and self._should_count(run, R):
+            R = merged_rankings(R)
         seen = Observations.of_rankings(R.outcomes, R.item, response, len(R.items), groups)
         seen = with_effects(seen, R, self.order_effect)
-        self._note_ignored_ties(R, X is None and of_pairs(R.outcomes))
         with one_blas_thread(), cluster_for(self.engine):
             if segments is not None:
                 fit = fit_segmented_rankings(run, segments, seen)
@@ -380,6 +383,14 @@ class PlackettLuceRanker(DescribingRankings):
         if law == "davidson" and given.inference.samples and given.inference.moves == "none":
             return f"{of_ties} is not conjugate, as Gibbs(moves='none') needs laws to be. Use Gibbs(moves='auto')."
         return None
+
+    def _should_count(self, run: Run, R: Rankings) -> bool:
+        """True if there are many pairs, and counts of distinct ones say as much as the pairs one by one."""
+        if len(R) <= len(R.items) ** 2:
+            return False
+        folds = run.inference.maximises and run.shape is None
+        alone = R.attributes is None and not self.order_effect and of_pairs(R.outcomes)
+        return alone and not folds and (self._law_of_pairs or self._ties == "race" or not R.tied)
 
     def _note_ignored_ties(self, R: Rankings, choice: bool) -> None:
         """Warn if ties of pairs are read as an unknown order, and thus tell nothing; `choice`: laws of pairs apply."""

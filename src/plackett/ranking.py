@@ -20,6 +20,7 @@ from plackett.data.partitioned import PartitionedRankings, is_dask
 from plackett.data.rankings import Rankings
 from plackett.data.types import Labels, Lazy
 from plackett.data.validation import check_prob, is_bool, is_number, plain
+from plackett.engines.merged import distinct_rankings
 from plackett.engines.plain_rankings import ONE
 from plackett.inference.base import check_count
 from plackett.model.mixture import Entries
@@ -383,8 +384,12 @@ class RankingModel(RaceModel):
         Counts have no effect: a row with count c has the value of one. The total is ``(R.counts * m.log_likelihood(X,
         R)).sum()``, and `score` the mean weighted by counts.
         """
-        situations = self._situations(X, R)
-        return log_scores(self._members(), *situations)
+        check_is_fitted(self)
+        R = rankings_of(R)
+        if X is not None or R.attributes is not None:
+            return log_scores(self._members(), *self._situations(X, R))
+        distinct, which = distinct_rankings(R, self.order_effect)
+        return log_scores(self._members(), *self._situations(X, R[distinct]))[which]
 
     def score(self, X: Any, R: Rankings, sample_weight: Any = None) -> float:
         """Return the mean of `log_likelihood` over the rankings, weighted by counts; larger is better."""

@@ -23,6 +23,7 @@ from plackett.data.observations import Observations, Situations
 from plackett.data.partitioned import PartitionedRankings, is_dask
 from plackett.data.rankings import Rankings
 from plackett.engines.base import Rows
+from plackett.engines.merged import merged_rankings
 from plackett.engines.plain_rankings import ONE, CombinedRows, CompiledLeftSets, LeftSets, left_sets
 from plackett.features.mapped import dense, transform
 from plackett.model.features import Features
@@ -139,7 +140,7 @@ class RankingPart:
         """Return distinct rankings without ties and with positive weight."""
         R, _ = self.counted()
         some = np.flatnonzero(~tied(R))
-        return distinct_rankings(R[some]) if len(some) else None
+        return merged_rankings(R[some]) if len(some) else None
 
     def situations(self, R: Rankings, rows: Codes, recipe: RankingRecipe) -> tuple[Features, Situations]:
         """Return the rankings of these rows, with the features of their covariates."""
@@ -184,19 +185,6 @@ def tied(R: Rankings) -> Mask:
 def in_block(R: Rankings, recipe: RankingRecipe) -> Mask:
     """True for rankings that go to a block."""
     return tied(R) if recipe.by_sets else np.ones(len(R), dtype=bool)
-
-
-def distinct_rankings(R: Rankings) -> Rankings:
-    """Return distinct rankings without ties, with the sum of their counts."""
-    start, bucket_start, _, counts = R.outcomes
-    places = np.arange(len(R.item)) - start[R.situation]
-    table = np.full((len(R), len(R.items) + 1), -1, dtype=np.int32)
-    table[R.situation, places] = R.item
-    table[:, -1] = np.diff(bucket_start)
-    _, first, which = np.unique(table, axis=0, return_index=True, return_inverse=True)
-    once = R[first]
-    total = np.bincount(which.ravel(), counts, len(first)).astype(np.float64)
-    return Rankings(once.items, once.item, once.outcomes._replace(counts=total), once.unranked)
 
 
 def joined(parts: list[Rankings]) -> Rankings:
@@ -344,7 +332,7 @@ def hold_rankings(
     if recipe.by_sets:
         untied = [R for R in ask(client, "distinct", RankingPart.untied, parts) if R is not None]
         if untied:
-            plain = distinct_rankings(joined(untied))
+            plain = merged_rankings(joined(untied))
             seen = Observations.of_rankings(plain.outcomes, plain.item, response, n_items)
             sets = left_sets(seen, CompiledLeftSets)
     some = [part for part, n in zip(parts, has, strict=True) if n]

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from plackett.data.totals import totals_by_number
+from plackett.compute.totals import totals_by_number
 from plackett.responses.base import Outcomes, Whole, of_pairs, places_of
 
 

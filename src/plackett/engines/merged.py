@@ -6,10 +6,11 @@ import math
 
 import numpy as np
 
+from plackett.compute.totals import totals, totals_by_number
 from plackett.data.observations import Observations, Situations
-from plackett.data.totals import totals_by_number
+from plackett.data.rankings import Rankings
 from plackett.engines.situations import digests
-from plackett.responses.base import Outcomes, of_pairs
+from plackett.responses.base import Outcomes, Whole, of_pairs
 from plackett.responses.pair_laws import is_ordered
 
 
@@ -23,25 +24,62 @@ def merge_equal(seen: Observations) -> Observations:
     """Merge equal rankings, except for pairs with attributes; those with an order effect have rows 0 and 1 of W."""
     if seen.differences is not None:
         return seen
-    if not is_ordered(seen.response):
-        seen = without_covariates(seen)
-    situations = seen.all_situations
-    found = _merge_pairs(situations, seen.n_groups) if of_pairs(situations.outcomes) else _merge_by_digest(situations)
-    return Observations.of_situations(found, seen.response, seen.n_groups)
+    (outcomes, group, row), K = seen.all_situations, seen.n_groups
+    ordered = is_ordered(seen.response)
+    if of_pairs(outcomes):
+        found = _merge_pairs(outcomes, group, row.reshape(-1, 2) @ (2, 1) if ordered else None, K)
+    else:
+        found = _merge_by_digest(seen.all_situations if ordered else without_covariates(seen).all_situations)
+    return Observations.of_situations(found, seen.response, K)
 
 
-def _merge_pairs(situations: Situations, K: int) -> Situations:
-    (_, _, sizes, counts), group, row = situations
-    shape = K, K, 2, 2, 2
-    key = np.ravel_multi_index((*group.reshape(-1, 2).T, *row.reshape(-1, 2).T, sizes - 1), shape)
-    distinct, times = totals_by_number(key, counts, math.prod(shape))
-    first, second, *rows, tied = np.unravel_index(distinct, shape)
-    group, row = (np.column_stack(both).ravel() for both in ((first, second), rows))
-    return Situations(Outcomes.pairs(tied > 0, times), group, row)
+def merged_rankings(R: Rankings) -> Rankings:
+    """Return distinct rankings with the sums of their counts, whatever was shown first."""
+    if of_pairs(R.outcomes):
+        found = _merge_pairs(R.outcomes, R.item, None, len(R.items))
+    else:
+        found = _merge_by_digest(Situations(R.outcomes, R.item, np.zeros_like(R.item)))
+    return Rankings(R.items, found.group, found.outcomes, R.unranked)
+
+
+def distinct_rankings(R: Rankings, ordered: bool) -> tuple[Whole, Whole]:
+    """Return numbers of distinct rankings, and which of these each equals; `ordered`: who was shown first matters."""
+    if of_pairs(R.outcomes):
+        shown = (R.first == R.item[::2]) * 2 + (R.first == R.item[1::2]) if ordered and R.first is not None else None
+        key, _ = _keys_of_pairs(R.outcomes, R.item, shown, len(R.items))
+    else:
+        key = digests(np.ones((1, 1)), Situations(R.outcomes, R.item, np.zeros_like(R.item)))[0].view(np.int64)
+    _, first, which = np.unique(key, return_index=True, return_inverse=True)
+    return first, which.ravel()
+
+
+def _merge_pairs(outcomes: Outcomes, item: Whole, shown: Whole | None, K: int) -> Situations:
+    key, shape = _keys_of_pairs(outcomes, item, shown, K)
+    distinct, times = totals_by_number(key, outcomes.counts, math.prod(shape))
+    first, second, order, tied = np.unravel_index(distinct, shape)
+    group, row = (np.column_stack(both).ravel() for both in ((first, second), (order == 2, order == 1)))
+    return Situations(Outcomes.pairs(tied > 0, times), group, row.astype(np.int64))
+
+
+def _keys_of_pairs(
+    outcomes: Outcomes, item: Whole, shown: Whole | None, K: int
+) -> tuple[Whole, tuple[int, int, int, int]]:
+    """Number the kinds of pairs; `shown` is 2 where the first of both entries was shown first, 1 where the second was.
+
+    Also returns the shape of a table that has these numbers: items, who was shown first, and whether they tied.
+    """
+    key = item[::2] * K
+    key += item[1::2]
+    if shown is not None:
+        key = 3 * key + shown
+    key *= 2
+    key += outcomes.sizes
+    key -= 1
+    return key, (K, K, 1 if shown is None else 3, 2)
 
 
 def _merge_by_digest(situations: Situations) -> Situations:
     whole, _, _ = digests(np.ones((1, 1)), situations)
     _, first, which = np.unique(whole, return_index=True, return_inverse=True)
-    found, (_, counts) = situations.part(first), totals_by_number(which, situations.outcomes.counts, len(first))
+    found, counts = situations.part(first), totals(which, situations.outcomes.counts, len(first))
     return found._replace(outcomes=found.outcomes._replace(counts=counts))

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from plackett.compute.totals import totals
 from plackett.data.observations import Observations, Situations
 from plackett.engines.base import Likelihood, Rows, SituationRows, check_counts
 from plackett.engines.by_passes import ByPasses
@@ -35,12 +36,11 @@ class LeftSets(SituationRows):
 
     absolute, n_features, features = False, 1, ONE
 
-    def __init__(self, situations: Situations, n_groups: int, given: Situations):
-        """Build from situations in an order that depends on their content; `given` are all of them, in input order."""
-        outcomes, item, _ = situations
+    def __init__(self, seen: Observations, given: Situations):
+        """Build from what was seen, `given` with equal rankings merged or not."""
+        n_groups, (outcomes, item, _) = seen.n_groups, seen.all_situations
         self.sets, (_, chosen, situation) = sets_of(outcomes, item, n_groups)
-        times = np.where(chosen, outcomes.counts[situation], 0.0)
-        self.wins: Array = np.bincount(item, times, minlength=n_groups).astype(np.float64)
+        self.wins = totals(item, np.where(chosen, outcomes.counts[situation], 0.0), n_groups)
         self.n_groups, self.n_rows, self.n_seen = n_groups, len(given.outcomes.counts), float(outcomes.counts.sum())
         self.given = given
 
@@ -135,7 +135,9 @@ class SetLikelihood(ByPasses):
         weight = self.sets.times / left**2
         within = weight + np.bincount(self.inner, weight[self.outer], n)  # of all sets that contain this one
         pairs = np.bincount(item[self.outer] * K + item[self.inner], within[self.outer], K * K).reshape(K, K)
-        found: Array = -(pairs + pairs.T) * rates * rates[:, None]
+        found: Array = (pairs + pairs.T).astype(np.float64, copy=False)
+        found *= -rates
+        found *= rates[:, None]
         np.fill_diagonal(found, -found.sum(axis=1))
         return found
 
@@ -188,12 +190,8 @@ def left_sets(seen: Observations, kind: type[LeftSets]) -> LeftSets:
     """Reduce rankings without covariates or ties to their distinct sets."""
     untied = Observations.of_situations(without_covariates(seen).all_situations, Ranking(), seen.n_groups)
     given = checked_situations(ONE, untied)
-    if of_pairs(given.outcomes):
-        return kind(merge_equal(untied).all_situations, seen.n_groups, given)
-    ordered, order, _ = canonical(ONE, given)
-    found = kind(ordered, seen.n_groups, given)
-    found.order = order
-    return found
+    many = len(seen) > seen.n_groups**2  # to sort them would take longer than to count them
+    return kind(merge_equal(untied) if many and of_pairs(given.outcomes) else untied, given)
 
 
 def plain_rows(seen: Observations, sets: type[LeftSets], tied_rows: Callable[[Features, Observations], Rows]) -> Rows:

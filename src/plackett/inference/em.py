@@ -278,8 +278,8 @@ def at_the_mode(
     values = [each.bound(u) for each, u in zip(rows.parameters, q[K:], strict=True)]
     if not np.isfinite(q).all() or any(v <= each.lower for each, v in zip(rows.parameters, values, strict=True)):
         return rows, log_weights
-    x = q[:K, None]
-    return (rows.at(np.array(values)) if values else rows), x if likelihood.absolute else normalised(x)
+    x = q[:K] if likelihood.absolute else normalise(q[:K])
+    return (rows.at(np.array(values)) if values else rows), x[:, None]
 
 
 def _is_quick(likelihood: Likelihood, rows: Rows) -> bool:

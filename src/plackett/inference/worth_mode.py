@@ -54,9 +54,11 @@ class WorthPrior(NamedTuple):
         """Return −∂² ln p(x|a) (K, K)."""
         K = len(x)
         if self.scale_free:
-            share = np.exp(x - x.max())
-            share /= share.sum()
-            found: Array = self.shape * K * (np.diag(share) - np.outer(share, share)) + 1.0 / K
+            found = np.full((K, K), 1.0 / K)
+            if self.shape != 0.0:
+                share = np.exp(x - x.max())
+                share /= share.sum()
+                found += self.shape * K * (np.diag(share) - np.outer(share, share))
             return found
         rates = self.rate * np.exp(np.minimum(x, HIGHEST))
         return np.diag(rates + (self.tail * np.exp(np.minimum(-x, HIGHEST)) if self.tail > 0.0 else 0.0))

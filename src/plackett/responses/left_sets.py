@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plackett.compute.compiled import jit
+from plackett.compute.totals import totals
 from plackett.model.draws import begin, gamma, mixed
 from plackett.model.race import Array
 from plackett.responses.base import Outcomes, Whole
@@ -66,7 +67,7 @@ def sets_of(outcomes: Outcomes, item: Whole, n_items: int) -> tuple[Sets, Stages
     sets = Sets(
         np.append(0, item[first]).astype(np.int64),
         np.append(0, following[first]),
-        np.bincount(place, times, minlength=len(first) + 1).astype(np.float64),
+        totals(place, times, len(first) + 1),
     )
     return sets, Stages(place, stage, situation)
 
