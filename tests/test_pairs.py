@@ -12,6 +12,7 @@ from plackett import EM, Gibbs, PlackettLuceRanker, Rankings, load
 from plackett.data.observations import Observations, Situations
 from plackett.engines.factory import make_engine
 from plackett.engines.pairs import PairRows
+from plackett.inference.folds import situation_splits
 from plackett.inference.worth_mode import Density, WorthPrior
 from plackett.model.race import Weights
 from plackett.model.verdict import SETTLED
@@ -233,7 +234,7 @@ def test_votes_one_by_one_are_the_same_as_counts(name, order, inference):
 def test_each_ranking_has_its_own_log_likelihood_however_often_it_comes(order, longer):
     rng = np.random.default_rng(5)
     winner, loser, tied, first = drawn(rng, "davidson", np.exp(rng.normal(size=K)), np.array([0.7]), 80, eta=1.5)
-    R = as_rankings(winner, loser, tied, first)
+    R = as_rankings(winner, loser, tied, [None if t % 4 == 0 else k for t, k in enumerate(first.tolist())])
     model = PlackettLuceRanker(EM(), ties="davidson", order_effect=order, shape=1.2).fit(None, R)
     if longer:
         orders = [rng.choice(4, 3, replace=False).tolist() for _ in range(40)]
@@ -242,6 +243,20 @@ def test_each_ranking_has_its_own_log_likelihood_however_often_it_comes(order, l
     found = model.log_likelihood(None, R)
     assert len(np.unique(found)) < len(R)
     np.testing.assert_allclose(found, [model.log_likelihood(None, R[[t]])[0] for t in range(len(R))], rtol=1e-12)
+
+
+def test_votes_are_held_out_one_by_one(monkeypatch):
+    held = []
+
+    def recording(cv, order, units):
+        held.append(len(order))
+        return situation_splits(cv, order, units)
+
+    monkeypatch.setattr("plackett.fit.situation_splits", recording)
+    rng = np.random.default_rng(0)
+    winner, loser, tied, _ = drawn(rng, "davidson", np.exp(rng.normal(size=K)), np.array([0.7]), 60)
+    PlackettLuceRanker(EM(shapes=(3.0, 1.5), cv=2), ties="davidson").fit(None, as_rankings(winner, loser, tied))
+    assert held == [60] and K**2 < 60
 
 
 def test_the_shape_is_learned_by_held_out_pairs():

@@ -389,8 +389,7 @@ class PlackettLuceRanker(DescribingRankings):
         if len(R) <= len(R.items) ** 2:
             return False
         folds = run.inference.maximises and run.shape is None
-        alone = R.attributes is None and not self.order_effect and of_pairs(R.outcomes)
-        return alone and not folds and (self._law_of_pairs or self._ties == "race" or not R.tied)
+        return R.attributes is None and not self.order_effect and of_pairs(R.outcomes) and not folds
 
     def _note_ignored_ties(self, R: Rankings, choice: bool) -> None:
         """Warn if ties of pairs are read as an unknown order, and thus tell nothing; `choice`: laws of pairs apply."""

@@ -264,9 +264,10 @@ class TailedClimb(Climbing):
 def at_the_mode(
     rows: Rows, shape: float, rate: float, log_weights: Array, tol: float, accelerate: bool
 ) -> tuple[Rows, Array]:
-    """Return rows with maximising parameters, and ln λ, if Newton's method finds them; otherwise the arguments.
+    """Return rows with maximising parameters, and ln λ up to a constant, if Newton's method finds them.
 
-    It is used for parameters and scales, which EM finds slowly, and for other worths if a step costs little.
+    Otherwise the arguments are returned. The method is used for parameters and scales, which EM finds slowly, and for
+    other worths if a step costs little.
     """
     likelihood = rows.walk()
     if likelihood is None or not (likelihood.absolute or likelihood.parameters):
@@ -278,8 +279,7 @@ def at_the_mode(
     values = [each.bound(u) for each, u in zip(rows.parameters, q[K:], strict=True)]
     if not np.isfinite(q).all() or any(v <= each.lower for each, v in zip(rows.parameters, values, strict=True)):
         return rows, log_weights
-    x = q[:K] if likelihood.absolute else normalise(q[:K])
-    return (rows.at(np.array(values)) if values else rows), x[:, None]
+    return (rows.at(np.array(values)) if values else rows), q[:K, None]
 
 
 def _is_quick(likelihood: Likelihood, rows: Rows) -> bool:
