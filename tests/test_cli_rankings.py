@@ -10,6 +10,7 @@ import pytest
 import commands
 from commands import plackett
 from plackett import PlackettLuceRanker, Rankings, load
+from plackett.data.ballots import Ballots
 
 FAST = ("--inference", "em", "--shape", "1.5")
 NAMES = ["Ann", "Bob", "Cy", "Dee"]
@@ -169,6 +170,21 @@ def test_a_table_of_pairs_is_ranked_and_reported(tmp_path):
         assert "3 items in 20 rankings" in (tmp_path / f"{name}.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize(
+    "column", ["1,0,1,0", "yes,no,YES, No", "True,False,true,", "1.0,0.0,1,0", "1,,1,", "1,,yes,no", "1.0,,1.0,0.0"]
+)
+def test_ties_are_told_in_any_of_these_ways(tmp_path, column):
+    rows = zip("abca", "bcab", column.split(","), strict=True)
+    (tmp_path / "p.csv").write_text("winner,loser,tie\n" + "".join(f"{i},{j},{tie}\n" for i, j, tie in rows))
+    R = Ballots("pairs").read(str(tmp_path / "p.csv"))
+    assert Rankings.from_pairs("abca", "bcab", ties=[True, False, True, False]) == R
+
+
+def test_ties_in_a_frame():
+    frame = pd.DataFrame({"winner": list("abc"), "loser": list("bca"), "tie": ["", " ", "TRUE "]})
+    assert Ballots("pairs").of(frame) == Rankings.from_pairs("abc", "bca", ties=[False, False, True])
+
+
 STYLED = 'winner,loser,length,tie,"emoji, count"\nAnn,Bob,1.5,0,1\nBob,Ann,2,0,0\nBob,Cy,-1,0,2\nCy,Ann,0.5,1,-1\n'
 
 
@@ -236,6 +252,7 @@ def test_attributes_are_for_pairs(folder):
     [
         ("winner,loses\na,b\n", "there is no 'loser'"),
         ("winner,loser,tie\na,b,maybe\n", "column 'tie' must be true or false, got 'maybe' in row 0"),
+        ("winner,loser,tie\na,b,1\na,b,1\na,b,2\n", "column 'tie' must be true or false, got 2 in row 2"),
         ("winner,loser,votes\na,b,2\n", "column 'votes' of a table of pairs is not read"),
         ("winner,loser,first\na,b,c\n", "first must be one of the two items"),
         ("winner,loser\na,\n", "has no item in row 0"),

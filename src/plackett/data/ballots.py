@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 TABLES = ("ranks", "orders", "pairs")
 WINNER, LOSER, TIE, FIRST, COUNT = "winner", "loser", "tie", "first", "count"  # columns of a table of pairs
+TRUE, FALSE = ("1", "1.0", "true", "yes"), ("0", "0.0", "false", "no", "")  # of ties, in any letter case
 
 
 @dataclass(frozen=True)
@@ -162,19 +163,18 @@ def pairs_of(
             row = int(frame[name].isna().to_numpy().argmax())
             raise ValueError(f"column {name!r} has no item in row {row}, counted from 0.")
     tied = _truths(frame[TIE]) if TIE in frame else None
-    first = frame[FIRST].tolist() if FIRST in frame else None
-    pairs = frame[WINNER].tolist(), frame[LOSER].tolist()
+    first = frame.get(FIRST)
     differences = frame[list(attributes)] if attributes else None
-    return Rankings.from_pairs(*pairs, ties=tied, counts=counts, first=first, attributes=differences)
+    return Rankings.from_pairs(frame[WINNER], frame[LOSER], tied, counts, first=first, attributes=differences)
 
 
 def _truths(column: pd.Series[Any]) -> npt.NDArray[np.bool_]:
     """Return booleans from 0 and 1, true and false or yes and no, in any letter case; empty is false."""
-    words = column.astype("string").str.strip().str.lower().fillna("0").replace({"1.0": "1", "0.0": "0", "": "0"})
-    known = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
-    wrong = ~words.isin(list(known))
+    code, distinct = column.factorize(use_na_sentinel=False)
+    words = distinct.astype("string").str.strip().str.lower().fillna("0")
+    wrong = ~words.isin([*TRUE, *FALSE])
     if wrong.any():
-        row = int(wrong.to_numpy().argmax())
+        row = int(wrong[code].argmax())
         raise ValueError(f"column {TIE!r} must be true or false, got {plain(column.iloc[row])} in row {row}.")
-    found: npt.NDArray[np.bool_] = words.map(known).to_numpy(dtype=bool)
+    found: npt.NDArray[np.bool_] = words.isin(TRUE)[code]
     return found

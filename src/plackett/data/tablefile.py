@@ -272,11 +272,17 @@ def _marks(values: pd.Series) -> dict[str, pd.Series]:
 
     Empty if no number has a comma or a point.
     """
-    read = {mark: values.str.fullmatch(pattern).fillna(False).astype(bool) for mark, pattern in NUMBER.items()}
+    import pandas as pd
+
+    code, distinct = values.factorize()
+    texts, there = distinct.to_series(index=range(len(distinct))), code >= 0
+    times = np.bincount(code[there], minlength=len(distinct))
+    read = {mark: texts.str.fullmatch(pattern).to_numpy(dtype=bool) for mark, pattern in NUMBER.items()}
     either = read["."] | read[","]
-    if 2 * either.sum() <= values.notna().sum() or not values[either].str.contains("[.,]").any():
+    if 2 * times[either].sum() <= there.sum() or not texts[either].str.contains("[.,]").any():
         return {}
-    return {mark: rows for mark, rows in read.items() if rows.sum() == either.sum()}
+    found = {mark: is_read for mark, is_read in read.items() if (is_read == either).all()}
+    return {mark: pd.Series(there & is_read[code], index=values.index) for mark, is_read in found.items()}
 
 
 def _example(raw: pd.DataFrame, columns: list[str]) -> str:
