@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from conftest import plain_rows, situation_rows
 from plackett import EM, PlackettLuceRanker, Rankings
@@ -176,6 +177,13 @@ def test_newton_ends_where_passes_end(shape):
     assert quick.n_iter_ < 4 < 10 < plain.n_iter_ and (np.diff(plain.trace_) > -1e-9).all()
     np.testing.assert_allclose(quick.weights_, plain.weights_, rtol=1e-7)
     assert np.abs(quick.worth()["lower"] - plain.worth()["lower"]).max() < 1e-6
+
+
+def test_iterations_are_limited():
+    outcomes, item = rankings(6, T=300)
+    R = Rankings(np.arange(6), item, outcomes, "absent")
+    with pytest.warns(ConvergenceWarning, match="did not converge in 1 iterations"):
+        PlackettLuceRanker(EM(max_iter=1), shape=1).fit(None, R)
 
 
 def test_newton_is_left_to_few_items(monkeypatch):

@@ -24,7 +24,7 @@ from plackett.engines.base import Likelihood, Rows
 from plackett.inference.ascent import Ascent
 from plackett.inference.base import Fit, Problem, check_count, check_tolerance
 from plackett.inference.parameters import maximise_parameters
-from plackett.inference.worth_mode import CLOSE, Density, WorthPrior
+from plackett.inference.worth_mode import CLOSE, NEWTON, Density, WorthPrior
 from plackett.model.mixture import normalised
 from plackett.model.race import Array, Weights
 from plackett.model.weights import GIG
@@ -261,9 +261,7 @@ class TailedClimb(Climbing):
         return log_weights if self.rows.absolute else normalised(log_weights)
 
 
-def at_the_mode(
-    rows: Rows, shape: float, rate: float, log_weights: Array, tol: float, accelerate: bool
-) -> tuple[Rows, Array]:
+def at_the_mode(rows: Rows, shape: float, rate: float, log_weights: Array, settings: EM) -> tuple[Rows, Array]:
     """Return rows with maximising parameters, and ln λ up to a constant, if Newton's method finds them.
 
     Otherwise the arguments are returned. The method is used for parameters and scales, which EM finds slowly, and for
@@ -271,11 +269,12 @@ def at_the_mode(
     """
     likelihood = rows.walk()
     if likelihood is None or not (likelihood.absolute or likelihood.parameters):
-        likelihood = rows.likelihood() if accelerate and rows.n_features == 1 else None
+        likelihood = rows.likelihood() if settings.accelerate and rows.n_features == 1 else None
         if likelihood is None or not _is_quick(likelihood, rows):
             return rows, log_weights
     prior = WorthPrior(shape - 1.0, rate, 0.0, not likelihood.absolute)
-    K, q = rows.n_groups, Density(likelihood, prior, informed=False).mode(tol=max(tol, CLOSE))
+    tol, steps = max(settings.tol, CLOSE), min(settings.max_iter, NEWTON)
+    K, q = rows.n_groups, Density(likelihood, prior, informed=False).mode(tol=tol, steps=steps)
     values = [each.bound(u) for each, u in zip(rows.parameters, q[K:], strict=True)]
     if not np.isfinite(q).all() or any(v <= each.lower for each, v in zip(rows.parameters, values, strict=True)):
         return rows, log_weights
@@ -309,7 +308,7 @@ class EM(BaseEstimator):
         change their logarithms by about this.
     max_iter : int
         Maximum number of iterations at the final shape; earlier shapes on the path down from 1 use a coarser tolerance.
-        With learned directions, iterations at each penalty.
+        Also the maximum number of steps of Newton's method. With learned directions, iterations at each penalty.
     accelerate : bool
         Fixed features: extrapolate (Anderson), safeguarded so that the objective never falls, and begin the worths of
         few items at the mode by Newton's method. False gives the plain EM of the paper, except that laws of ties, order
@@ -364,7 +363,7 @@ class EM(BaseEstimator):
         for shape in shapes:
             climb: Climbing
             if tailed is None and shape >= 1.0:
-                rows, log_weights = at_the_mode(rows, shape, rate, log_weights, self.tol, self.accelerate)
+                rows, log_weights = at_the_mode(rows, shape, rate, log_weights, self)
             if tailed is None:
                 climb = Climb(rows, shape, log_weights, self.accelerate, rate)
             else:

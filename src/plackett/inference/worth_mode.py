@@ -117,16 +117,17 @@ class Density:
         return np.append(np.zeros(self.K), free)
 
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # of steps that are halved
-    def mode(self, start: Array | None = None, tol: float = CLOSE) -> Array:
+    def mode(self, start: Array | None = None, tol: float = CLOSE, steps: int = NEWTON) -> Array:
         """Return the mode, by Newton's method with step halving, or by L-BFGS for many items.
 
-        Newton's method ends where the square of a step is less than `tol`, as the next would be about that long.
+        Newton's method ends after so many steps, or where the square of one is less than `tol`, as the next would be
+        about that long.
         """
         q = self.start() if start is None else start
         if len(q) > self.dense:
             return _by_gradients(self.slopes, q)
         value, slope = self.slopes(q)
-        for _ in range(NEWTON):
+        for _ in range(steps):
             step = ascent_step(self.curvature(q), slope)
             longest = np.abs(step).max()
             new, found, gradient = q, value, slope
