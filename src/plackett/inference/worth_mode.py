@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, lapack
 from scipy.optimize import minimize
 
 from plackett.engines.base import Likelihood
@@ -147,14 +147,16 @@ class Density:
 
 def ascent_step(curvature: Array, slope: Array) -> Array:
     """Return Newton's step, with a ridge if the curvature is not positive definite."""
-    ridge, scale = 0.0, np.abs(np.diag(curvature)).max() + 1e-300
+    _, step, failed = lapack.dposv(curvature, slope, lower=1)
+    if not failed:
+        return np.asarray(step)
+    ridge = 1e-8 * (np.abs(np.diag(curvature)).max() + 1e-300)
     while True:
         try:
-            raised = curvature + ridge * np.eye(len(slope)) if ridge else curvature
-            found: Array = cho_solve(cho_factor(raised, lower=True), slope)
+            found: Array = cho_solve(cho_factor(curvature + ridge * np.eye(len(slope)), lower=True), slope)
             return found
         except LinAlgError:
-            ridge = max(10.0 * ridge, 1e-8 * scale)
+            ridge *= 10.0
 
 
 def _by_gradients(slopes: Callable[[Array], tuple[float, Array]], q: Array) -> Array:
@@ -168,15 +170,16 @@ def _by_gradients(slopes: Callable[[Array], tuple[float, Array]], q: Array) -> A
 
 def covariance_of(information: Array) -> Array | None:
     """Return the inverse; None if a direction has no information."""
-    try:
-        found: Array = cho_solve(cho_factor(information, lower=True), np.eye(len(information)))
-    except LinAlgError:
+    factor, flat = lapack.dpotrf(information, lower=1)
+    if flat:
         return None
+    lower, _ = lapack.dpotri(factor, lower=1)
+    found: Array = np.tril(lower) + np.tril(lower, -1).T
     if np.linalg.norm(information) * np.linalg.norm(found) > 1.0 / FLAT:  # is at least the condition number
         values = np.linalg.eigvalsh(information)
         if values[0] <= FLAT * values[-1]:
             return None
-    return (found + found.T) / 2.0
+    return found
 
 
 def covariance_at(
