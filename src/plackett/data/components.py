@@ -56,6 +56,6 @@ def above(outcomes: Outcomes, item: Whole, n_items: int) -> sparse.csr_array:
 def _arrows(upper: Whole, lower: Whole, n_items: int) -> sparse.csr_array:
     """Return counts (K, K) of pairs."""
     pairs, times = totals_by_number(upper * n_items + lower, np.ones(len(upper)), n_items**2)
-    above, below = np.divmod(pairs, n_items)  # in the order of rows
-    starts = np.append(0, np.cumsum(np.bincount(above, minlength=n_items)))
-    return sparse.csr_array((times, below, starts), shape=(n_items, n_items))
+    row, column = np.divmod(pairs, n_items)  # in the order of rows
+    starts = np.append(0, np.cumsum(np.bincount(row, minlength=n_items)))
+    return sparse.csr_array((times, column, starts), shape=(n_items, n_items))

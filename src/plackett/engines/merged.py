@@ -21,24 +21,17 @@ def without_covariates(seen: Observations) -> Observations:
 
 
 def merge_equal(seen: Observations) -> Observations:
-    """Merge equal rankings, except for pairs with attributes; those with an order effect have rows 0 and 1 of W."""
-    if seen.differences is not None:
+    """Merge equal rankings; pairs with attributes, and others than pairs with an order effect, are left as they are."""
+    (outcomes, item, row), K, ordered = seen.all_situations, seen.n_groups, is_ordered(seen.response)
+    if seen.differences is not None or (ordered and not of_pairs(outcomes)):
         return seen
-    (outcomes, group, row), K = seen.all_situations, seen.n_groups
-    ordered = is_ordered(seen.response)
-    if of_pairs(outcomes):
-        found = _merge_pairs(outcomes, group, row.reshape(-1, 2) @ (2, 1) if ordered else None, K)
-    else:
-        found = _merge_by_digest(seen.all_situations if ordered else without_covariates(seen).all_situations)
+    found = _merged(outcomes, item, row.reshape(-1, 2) @ (2, 1) if ordered else None, K)
     return Observations.of_situations(found, seen.response, K)
 
 
 def merged_rankings(R: Rankings) -> Rankings:
     """Return distinct rankings with the sums of their counts, whatever was shown first."""
-    if of_pairs(R.outcomes):
-        found = _merge_pairs(R.outcomes, R.item, None, len(R.items))
-    else:
-        found = _merge_by_digest(Situations(R.outcomes, R.item, np.zeros_like(R.item)))
+    found = _merged(R.outcomes, R.item, None, len(R.items))
     return Rankings(R.items, found.group, found.outcomes, R.unranked)
 
 
@@ -53,7 +46,10 @@ def distinct_rankings(R: Rankings, ordered: bool) -> tuple[Whole, Whole]:
     return first, which.ravel()
 
 
-def _merge_pairs(outcomes: Outcomes, item: Whole, shown: Whole | None, K: int) -> Situations:
+def _merged(outcomes: Outcomes, item: Whole, shown: Whole | None, K: int) -> Situations:
+    """Merge equal pairs by their number, and other rankings by their digest."""
+    if not of_pairs(outcomes):
+        return _merged_by_digest(Situations(outcomes, item, np.zeros_like(item)))
     key, shape = _keys_of_pairs(outcomes, item, shown, K)
     distinct, times = totals_by_number(key, outcomes.counts, math.prod(shape))
     first, second, order, tied = np.unravel_index(distinct, shape)
@@ -78,7 +74,7 @@ def _keys_of_pairs(
     return key, (K, K, 1 if shown is None else 3, 2)
 
 
-def _merge_by_digest(situations: Situations) -> Situations:
+def _merged_by_digest(situations: Situations) -> Situations:
     whole, _, _ = digests(np.ones((1, 1)), situations)
     _, first, which = np.unique(whole, return_index=True, return_inverse=True)
     found, counts = situations.part(first), totals(which, situations.outcomes.counts, len(first))

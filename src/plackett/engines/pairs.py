@@ -22,7 +22,7 @@ from plackett.data.observations import Observations
 from plackett.engines.base import SituationRows, check_counts
 from plackett.engines.merged import merge_equal
 from plackett.model.race import Array, Stats, Weights
-from plackett.responses.base import Parameter, Response, checked, of_pairs, parameters_of
+from plackett.responses.base import Parameter, Response, checked, parameters_of
 from plackett.responses.order_effect import SHOWN_FIRST
 from plackett.responses.pair_laws import FIRST, SECOND, TIE, PairLaw, Summed, is_ordered, law_of
 
@@ -64,7 +64,7 @@ class PairRows(SituationRows):
         self.n_groups = seen.n_groups
         self._set_law(seen.response)
         self.given, self.n_rows, self.n_seen = seen, len(seen), float(seen.weights.sum())
-        self._count(merge_equal(seen) if of_pairs(seen.all_situations.outcomes) else seen)
+        self._count(merge_equal(seen))
 
     def _set_law(self, response: Response) -> None:
         law = law_of(response)
@@ -77,10 +77,10 @@ class PairRows(SituationRows):
     @cached_property
     def order(self) -> Any:
         """Canonical order of the comparisons."""
-        return _turned(self.given, self.ordered).order(self.given)
+        return _oriented(self.given, self.ordered).order(self.given)
 
     def _count(self, seen: Observations) -> None:
-        these = _turned(seen, self.ordered)
+        these = _oriented(seen, self.ordered)
         among = these.order(seen)[: these.pair.sum()]
         columns = *these.differences.T, these.key
         new = np.any([np.diff(column[among], prepend=np.nan) != 0.0 for column in columns], axis=0)
@@ -285,7 +285,7 @@ class PairRows(SituationRows):
         return tuple((low - high) / (2.0 * STEP) for low, high in zip(*moved, strict=True))
 
 
-class Turned(NamedTuple):
+class Oriented(NamedTuple):
     """Comparisons, each with the first item and the second as `PairRows` has them."""
 
     pair: npt.NDArray[np.bool_]  # False for an item without a rival
@@ -298,7 +298,7 @@ class Turned(NamedTuple):
         return np.lexsort((seen.weights, self.outcome, *self.differences.T, self.key, ~self.pair))
 
 
-def _turned(seen: Observations, ordered: bool) -> Turned:
+def _oriented(seen: Observations, ordered: bool) -> Oriented:
     (start, bucket_start, sizes, _), item, row = seen.all_situations
     pair = (np.diff(start) == 2) & (np.diff(bucket_start) > 0)
     low = np.minimum(start[:-1], len(item) - 1)
@@ -310,4 +310,4 @@ def _turned(seen: Observations, ordered: bool) -> Turned:
     key = (first * seen.n_groups + second) * 2 + (shown != 0)
     outcome = np.where(tied, TIE, np.where(turn, SECOND, FIRST))
     differences = np.zeros((len(pair), 0)) if seen.differences is None else turned(seen.differences, turn)
-    return Turned(pair, key, outcome, differences)
+    return Oriented(pair, key, outcome, differences)
